@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "exec/devices/cores.h"
 #include "exec/devices/start_thread.h"
 #include "exec/devices/tick_count.h"
 #include "profiles/quantity_text.h"
@@ -45,17 +46,6 @@ struct Workers::Shared {
 };
 
 namespace {
-
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
 
 void pin_to(int core) {
   cpu_set_t set;
@@ -149,7 +139,7 @@ void Workers::Shared::fail(Round& failed) {
 Workers::Workers(int devices, WorkerOptions options)
     : options_(std::move(options)), shared_(std::make_shared<Shared>()) {
   const std::vector<int> cores = allowed_cores();
-  const bool own_core = static_cast<std::size_t>(devices) <= cores.size();
+  const bool own_core = options_.pins && static_cast<std::size_t>(devices) <= cores.size();
   const auto make_job = [&](int d) {
     const int core = own_core ? cores[static_cast<std::size_t>(d)] : -1;
     return [shared = shared_, device = DeviceId{options_.first.value + d}, core] {

@@ -22,6 +22,7 @@ namespace frazil {
 
 struct WorkerOptions {
   DeviceId first{0};                         // of the devices, which follow one another
+  bool pins = true;                          // each thread to a core, if there are as many
   Duration grace = std::chrono::minutes(1);  // from the first failure to the last worker's end
   // Called by run() with the sentence that names the stuck workers. If it is empty, the sentence
   // goes to standard error and the process ends with ExitCode::kPeerLost; nothing is destroyed. If

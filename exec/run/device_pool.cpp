@@ -8,8 +8,10 @@
 #include "exec/cache/prefix_cache.h"
 #include "exec/communication/device_communicator.h"
 #include "exec/devices/steady_time.h"
+#include "exec/disk/hashes.h"
 #include "exec/measuring/allocation_meter.h"
 #include "planner/actions/validate_plan.h"
+#include "planner/plan/plan_json.h"
 #include "profiles/cluster.h"
 #include "profiles/error.h"
 
@@ -56,6 +58,7 @@ DevicePool::DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t
       held_(model_.layers.size(), {DeviceId{0}}),
       states_(static_cast<std::size_t>(place.count)),
       workers_(place.count, {.first = place.first,
+                             .pins = place.has_core_per_rank,
                              .grace = std::max<Duration>(options.deadline, std::chrono::minutes(1)),
                              .on_stuck = {}}) {
   if (place.is_here(DeviceId{0})) {
@@ -74,20 +77,39 @@ DevicePool::DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t
 
 DevicePool::~DevicePool() = default;
 
-void DevicePool::join(std::vector<std::unique_ptr<Communicator>> communicators) {
-  ENSURE(communicators.size() == states_.size(), "a communicator for each device of the process");
-  for (std::size_t d = 0; d < communicators.size(); ++d) {
-    communicators[d] = on_device(std::move(communicators[d]), devices_[d]);
+void DevicePool::join(World world) {
+  ENSURE(world.communicators.size() == states_.size(),
+         "a communicator for each device of the process");
+  for (std::size_t d = 0; d < states_.size(); ++d) {
+    world.communicators[d] = on_device(std::move(world.communicators[d]), devices_[d]);
   }
   // Executors refer to the communicators of the world that is left.
-  if (full_) full_->executors.clear();
+  pending_.reset();
   short_.reset();
+  if (full_) full_->executors.clear();
+  place_.process_of = std::move(world.process_of);
+  if (!place_.process_of.empty()) {
+    place_.devices = static_cast<int>(place_.process_of.size());
+    const auto is_lost = [this](DeviceId device) { return place_.process_of[device.index()] < 0; };
+    std::size_t lost = 0;
+    for (std::vector<DeviceId>& holders : held_) lost += std::erase_if(holders, is_lost);
+    if (lost > 0) full_.reset();
+  }
+  commit_ = world.commit;
   {
     const std::lock_guard<std::mutex> lock(world_);
-    communicators_.swap(communicators);
+    communicators_.swap(world.communicators);
   }
   failure_.clear();
   if (full_) start(*full_);
+}
+
+std::vector<LayerId> DevicePool::lost_layers() const {
+  std::vector<LayerId> lost;
+  for (std::size_t l = 0; l < held_.size(); ++l) {
+    if (held_[l].empty()) lost.push_back(LayerId{l});
+  }
+  return lost;
 }
 
 void DevicePool::limit_waits(Duration longest) {
@@ -106,16 +128,45 @@ const StepProgram& DevicePool::program() const {
   return full_->step;
 }
 
+std::uint64_t DevicePool::prepared_hash() const {
+  ENSURE(pending_ != nullptr, "a plan is prepared");
+  std::string text = to_json(pending_->step.plan);
+  for (const std::vector<Action>& list : pending_->step.schedule.devices) {
+    for (const Action& action : list) append_text(text += '\n', action);
+  }
+  return hash_text(text);
+}
+
+std::vector<DeviceId> DevicePool::voters() const {
+  std::vector<DeviceId> voters;
+  if (!commits(program().plan)) return voters;
+  const auto& lists = program().schedule.devices;
+  for (std::size_t d = 0; d < lists.size(); ++d) {
+    const bool votes = std::any_of(lists[d].begin(), lists[d].end(), [](const Action& action) {
+      return action.kind == ActionKind::kBarrier;
+    });
+    if (votes) voters.push_back(DeviceId{d});
+  }
+  return voters;
+}
+
+// Updates among the backwards, as plans with weight versions have them, come before anyone could
+// commit.
+bool DevicePool::commits(const Plan& plan) const {
+  return commit_ != nullptr && plan.versions == WeightVersions::kSync;
+}
+
 StepProgram DevicePool::make_step_program(const Plan& plan) const {
-  return make_program(plan, structure_, place_.devices, optimizer_.clip_norm > 0, options_.order);
+  const bool has_barrier = optimizer_.clip_norm > 0 || commits(plan);
+  return make_program(plan, structure_, place_.devices, has_barrier, options_.order);
 }
 
 void DevicePool::start(Program& program) {
   for (std::size_t d = 0; d < states_.size(); ++d) {
     const DeviceId device{place_.first.index() + d};
-    program.executors.push_back(std::make_unique<Executor>(
-        ExecutionContext{model_, optimizer_, program.step, device, states_[d], *communicators_[d],
-                         recorders_[d], measurement_}));
+    program.executors.push_back(std::make_unique<Executor>(ExecutionContext{
+        model_, optimizer_, program.step, device, states_[d], *communicators_[d], recorders_[d],
+        measurement_, commits(program.step.plan) ? commit_ : nullptr, wait_limit_.get()}));
   }
 }
 
@@ -209,12 +260,16 @@ std::vector<Bytes> DevicePool::copied_blocks(const Plan& plan) const {
 }
 
 void DevicePool::restore(std::vector<LayerState> layers) {
-  ENSURE(full_ == nullptr && place_.is_here(DeviceId{0}),
-         "a run is restored before its first plan");
+  full_.reset();
+  short_.reset();
+  pending_.reset();
+  for (DeviceState& state : states_) state.clear();
+  held_.assign(model_.layers.size(), {DeviceId{0}});
+  if (!place_.is_here(DeviceId{0})) return;
   ENSURE(layers.size() == model_.layers.size(), "a state for each layer");
   for (std::size_t l = 0; l < layers.size(); ++l) {
     layers[l].memory = state_memory_;
-    states_[0].at(LayerId{l}) = std::move(layers[l]);
+    states_[0].emplace(LayerId{l}, std::move(layers[l]));
   }
   settle_states();
 }
@@ -284,6 +339,12 @@ StepAnswer DevicePool::step(const StepOrder& order, const std::vector<Samples>& 
   Program& program = program_for(input.samples);
   ENSURE(micro_batches.size() == static_cast<std::size_t>(program.step.plan.micro_batches()),
          "as many micro-batches as the plan has");
+  if (commits(program.step.plan)) {
+    const std::vector<DeviceId> voting = voters();
+    commit_->begin(order.step, static_cast<int>(std::count_if(
+                                   voting.begin(), voting.end(),
+                                   [this](DeviceId device) { return place_.is_here(device); })));
+  }
   std::vector<std::vector<LossSample>> losses(states_.size());
   std::vector<Bytes> allocated(states_.size());  // where memory is measured
   const auto book = measurement_.memory ? std::make_shared<AllocationMeter::Book>() : nullptr;

@@ -34,10 +34,18 @@ class DevicePool {
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
 
-  // Puts the devices into a world: `communicators` are those of this process's devices. They share
-  // wait_limit() as their CommunicatorOptions::limit. No job runs, and a world that was joined
-  // before is left.
-  void join(std::vector<std::unique_ptr<Communicator>> communicators);
+  // A set of devices that reach each other.
+  struct World {
+    // Those of this process's devices. They share wait_limit() as their CommunicatorOptions::limit.
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    std::vector<int> process_of = {};  // as in PoolPlace; -1: the device is there no more
+    CommitRound* commit = nullptr;     // if given, no device updates weights without a commit
+  };
+  // Puts the devices into a world, between two jobs; a world that was joined before is left. What
+  // devices held that are there no more is lost, and if a plan uses one, none is in force.
+  void join(World world);
+  // Returns the layers that no device of the world holds.
+  std::vector<LayerId> lost_layers() const;
   std::shared_ptr<const WaitLimit> wait_limit() const { return wait_limit_; }
   void limit_waits(Duration longest);
   // Ends what the devices wait for; may be called from any thread.
@@ -70,8 +78,8 @@ class DevicePool {
   // memory with what the devices hold, and hold until the next step or transition.
   std::vector<LayerState> gather_states();
   std::vector<Tensors> outputs(const Samples& samples);
-  // Takes over the state of another run of the same model, in place of the start values. Requires:
-  // no plan has been in force; device 0 is here.
+  // Replaces all state: device 0 holds these layers, `layers[l]` the state of layer l, and no other
+  // device holds any. No plan is in force. `layers` are read on the pool of device 0 alone.
   void restore(std::vector<LayerState> layers);
 
   void attach(PrefixCache& cache) { cache_ = &cache; }
@@ -81,6 +89,10 @@ class DevicePool {
   const StateMemory& state_memory() const { return state_memory_; }
   bool has_plan() const { return full_ != nullptr; }
   const StepProgram& program() const;
+  // Returns a hash of the program that was prepared: equal in all processes, or they disagree.
+  std::uint64_t prepared_hash() const;
+  // Returns the devices of the program in force that vote before they update, ascending.
+  std::vector<DeviceId> voters() const;
   const Holdings& holdings() const { return held_; }
   const ModelSpec& model() const { return model_; }
   const ModelProfile& structure() const { return structure_; }
@@ -98,6 +110,7 @@ class DevicePool {
   void refuse_after_failure() const;
   void run_job(const std::function<void(DeviceId)>& job,
                const std::function<std::string(DeviceId)>& where = {});
+  bool commits(const Plan& plan) const;
   StepProgram make_step_program(const Plan& plan) const;
   void start(Program& program);
   std::unique_ptr<Program> make_started(StepProgram step);
@@ -121,6 +134,7 @@ class DevicePool {
   StateMemory state_memory_ = StateMemory::keeping();
   Holdings held_;
   std::vector<DeviceState> states_;
+  CommitRound* commit_ = nullptr;
   std::mutex world_;  // guards the next one against abort()
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::string failure_;  // of a job, told in one sentence

@@ -3,6 +3,7 @@
 // parts outlive the executor.
 
 #include "exec/communication/communicator.h"
+#include "exec/control/commit_round.h"
 #include "exec/measuring/recorder.h"
 #include "exec/models/model.h"
 #include "exec/program/step_program.h"
@@ -30,6 +31,9 @@ struct ExecutionContext {
   Communicator& communicator;      // the device's, as long as the run
   Recorder& recorder;              // the device's, as long as the run
   const Measurement& measurement;  // the run's; changes between steps alone
+  // The world's, as long as the communicator; none: updates need no commit.
+  CommitRound* commit = nullptr;
+  const WaitLimit* limit = nullptr;  // of the wait for a commit
 
   StageContext stage() const { return {model, program.activity, state, recorder, measurement}; }
 };

@@ -9,6 +9,7 @@
 #include "exec/devices/step_fault.h"
 #include "exec/reduction/clip.h"
 #include "exec/run/gradient_signals.h"
+#include "exec/run/job_codec.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -47,6 +48,8 @@ Executor::Executor(const ExecutionContext& context)
       communicator_(context.communicator),
       recorder_(context.recorder),
       measurement_(context.measurement),
+      commit_(context.commit),
+      limit_(context.limit),
       gradients_(program_, device_, state_, communicator_, recorder_.memory()),
       entries_(model_, program_),
       data_(program_),
@@ -136,7 +139,7 @@ void Executor::perform(const Action& action) {
       lane = Lane::kCollective;
       break;
     case ActionKind::kBarrier:
-      exchange_norms();
+      pass_barrier();
       lane = Lane::kCollective;
       break;
     case ActionKind::kUpdate:
@@ -279,9 +282,14 @@ void Executor::receive(const Action& action) {
   entries_.put(message, communicator_.receive(from.value, tag_of(message)));
 }
 
-void Executor::exchange_norms() {
-  clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
-                                input_.step, optimizer_.clip_norm);
+void Executor::pass_barrier() {
+  if (optimizer_.clip_norm > 0) {
+    clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
+                                  input_.step, optimizer_.clip_norm);
+  }
+  if (commit_ == nullptr) return;
+  recorder_.compute().finish();
+  commit_->vote(device_, input_.step, *limit_, encode(losses_));
 }
 
 void Executor::update(const Action& action) {

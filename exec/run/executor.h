@@ -62,7 +62,7 @@ class Executor {
   void backward_weight(const Action& action);
   void send(const Action& action);
   void receive(const Action& action);
-  void exchange_norms();
+  void pass_barrier();
   void begin_memory();
   void update(const Action& action);
   void update_weights(LayerId layer, Tensors gradients);
@@ -78,6 +78,8 @@ class Executor {
   Communicator& communicator_;
   Recorder& recorder_;
   const Measurement& measurement_;
+  CommitRound* commit_;
+  const WaitLimit* limit_;
 
   std::map<std::pair<PipelineId, StageId>, StageRunner> runners_;
   std::optional<PrefixCompletion> prefix_;  // if a first stage of the device has a cached prefix

@@ -4,6 +4,7 @@
 // those of all processes by the Run.
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,24 @@ struct StepAnswer {
   std::string note;  // what ran in place of the plan's schedule, and why
 };
 
+struct StepResult {
+  double loss = 0;                       // mean over the step's samples
+  Duration wall{0};                      // from handing the step out to the last device's end
+  std::vector<Span> spans;               // of all devices; empty unless recording
+  std::vector<MeasuredMemory> memory;    // by device; empty unless measured
+  std::vector<WeightRead> weight_reads;  // of all stages; empty without weight versions
+  std::vector<double> gradient_squares;  // by layer, where they are measured; 0: no gradient
+  // The last layer whose gradient was not finite, if there is one: its weights are lost, and so are
+  // those of layers before it that it has sent gradients to.
+  std::optional<LayerId> non_finite_gradient;
+  // Tells what ran in place of a short batch whose plan's schedule is illegal for it; else empty.
+  std::string note;
+};
+
+// Joins what all devices have answered; all but `wall` is filled in. `squares`: of how many layers
+// gradient squares are measured.
+StepResult join_answers(std::vector<StepAnswer> answers, std::size_t squares);
+
 // A mean loss over a micro-batch times its samples.
 struct LossTerm {
   int micro_batch = 0;
@@ -52,6 +71,17 @@ struct EvaluationAnswer {
   std::vector<LossTerm> losses;
   std::int64_t right = 0;  // answers of a classifier
 };
+
+// Returns the elements of all parts, one part after another.
+template <class T>
+std::vector<T> joined(std::vector<std::vector<T>> parts) {
+  std::vector<T> all;
+  for (std::vector<T>& some : parts) {
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  }
+  return all;
+}
 
 // A number, or numbers, that one device has found for a block.
 struct BlockNumbers {

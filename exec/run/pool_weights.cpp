@@ -10,20 +10,6 @@
 #include "profiles/error.h"
 
 namespace frazil {
-namespace {
-
-template <class T>
-std::vector<T> joined(std::vector<std::vector<T>> parts) {
-  std::vector<T> all;
-  for (std::vector<T>& some : parts) {
-    all.insert(all.end(), std::make_move_iterator(some.begin()),
-               std::make_move_iterator(some.end()));
-  }
-  return all;
-}
-
-}  // namespace
-
 std::vector<DeviceId> DevicePool::first_holders() const {
   std::vector<DeviceId> first;
   first.reserve(held_.size());
@@ -100,7 +86,7 @@ std::vector<LayerDigest> DevicePool::digests() {
   std::vector<std::vector<LayerDigest>> found(states_.size());
   run_job([&](DeviceId device) {
     for (const auto& [layer, state] : states_[local(device)]) {
-      found[local(device)].push_back({layer, device, hash_states({&state})});
+      found[local(device)].push_back({layer, device, hash_state(state)});
     }
   });
   return joined(std::move(found));

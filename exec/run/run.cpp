@@ -5,22 +5,130 @@
 
 #include "exec/communication/in_process_communicator.h"
 #include "exec/devices/steady_time.h"
-#include "exec/disk/hashes.h"
+#include "exec/run/member_faults.h"
+#include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 
 namespace frazil {
+namespace {
+
+Done done_after(const std::function<void()>& work) {
+  work();
+  return {};
+}
+
+}  // namespace
+
+RunWorld one_process(int devices) {
+  return {.place = {.devices = devices, .count = devices},
+          .join = [devices](std::uint32_t, const std::vector<int>&,
+                            const CommunicatorOptions& options) {
+            return make_in_process_communicators(devices, options);
+          }};
+}
 
 Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
          const RunOptions& options)
+    : Run(std::move(model), optimizer, seed, one_process(devices), options) {}
+
+Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, RunWorld world,
+         const RunOptions& options)
     : options_(options),
-      pool_(std::move(model), optimizer, seed, {.devices = devices, .count = devices}, options) {
-  pool_.join(
-      make_in_process_communicators(devices, {.deadline = options.deadline,
-                                              .check_order = options.order == MessageOrder::kAsSent,
-                                              .limit = pool_.wait_limit()}));
+      join_(std::move(world.join)),
+      pool_(std::move(model), optimizer, seed, world.place, options) {
+  if (!world.members.empty()) {
+    group_ = std::make_unique<ControlGroup>(
+        [this](int process) { return name_of(process); },
+        ControlGroup::Calls{.abort = [this](const std::string& sentence) { pool_.abort(sentence); },
+                            .suspect = world.warn});
+    for (auto& [process, socket] : world.members) group_->admit(process, std::move(socket));
+    (void)ask<Done>(SetupJob{world.setup}, [] { return Done{}; });
+  }
+  enter_world();
 }
 
-Run::~Run() = default;
+Run::~Run() {
+  if (group_) end(0, "the run is over");
+}
+
+void Run::end(int code, const std::string& sentence) {
+  for (const int process : group_->members()) group_->dismiss(process, code, sentence);
+}
+
+std::set<int> Run::processes() const {
+  std::set<int> all{0};
+  if (group_) all.merge(group_->members());
+  return all;
+}
+
+std::string Run::name_of(int process) const { return name_ranks(pool_.place(), process); }
+
+// Every process makes its end of the new world by itself.
+void Run::enter_world() {
+  ++epoch_;
+  PoolPlace place = pool_.place();
+  if (group_) {
+    const std::set<int> there = processes();
+    for (int& process : place.process_of) {
+      if (!there.contains(process)) process = -1;
+    }
+  }
+  const auto join = [&] {
+    const CommunicatorOptions communication{.deadline = options_.deadline,
+                                            .check_order = options_.order == MessageOrder::kAsSent,
+                                            .limit = pool_.wait_limit()};
+    if (group_) group_->round().renew();
+    pool_.join({.communicators = join_(epoch_, place.process_of, communication),
+                .process_of = place.process_of,
+                .commit = group_ ? &group_->round() : nullptr});
+  };
+  (void)ask<Done>(JoinJob{epoch_, place.process_of}, [&] { return done_after(join); });
+}
+
+std::vector<std::string> Run::regroup() {
+  ENSURE(group_ != nullptr, "a run over processes");
+  std::vector<std::string> told;
+  for (;;) {
+    for (const auto& [process, sentence] : group_->take_lost()) told.push_back(sentence);
+    try {
+      enter_world();
+      return told;
+    } catch (const StepUndone&) {
+      // Another one was lost meanwhile.
+    }
+  }
+}
+
+template <class Answer>
+std::vector<Answer> Run::ask(Job job, const std::function<Answer()>& own,
+                             const std::set<int>& voters, Step step, std::set<int>* answered) {
+  if (!group_) return {own()};
+  group_->order(encode(std::move(job)), voters, step);
+  std::vector<Answer> answers;
+  std::exception_ptr failure;
+  try {
+    answers.push_back(own());
+  } catch (const std::exception& error) {
+    failure = std::current_exception();
+    group_->abort(error.what());
+  }
+  for (const MemberReply& reply : collect(failure)) {
+    answers.push_back(decode<Answer>(reply.result));
+    if (answered) answered->insert(reply.process);
+  }
+  return answers;
+}
+
+// Returns what members have answered; throws the failure that explains the others.
+std::vector<MemberReply> Run::collect(std::exception_ptr own_failure) {
+  std::vector<MemberReply> replies = group_->collect();
+  const std::optional<std::string> cause = group_->cause();
+  if (!cause && !own_failure) {
+    std::erase_if(replies, [](const MemberReply& reply) { return reply.failure.has_value(); });
+    return replies;
+  }
+  throw_explaining(own_failure, replies, cause, group_->has_lost());
+}
 
 TransitionReport Run::transition_to(const Plan& plan) {
   TransitionReport report;
@@ -33,18 +141,45 @@ TransitionReport Run::transition_to(const Plan& plan) {
   // The program is made before anything moves: a plan that cannot run must leave the old one in
   // force.
   pool_.prepare(plan);
-  report.program_time = lap();
-  report.move = pool_.take();
-  report.move_time = lap();
-  pool_.adopt();
-  report.executor_time = lap();
-  if (pool_.has_cache()) {
-    const auto cached = static_cast<std::size_t>(pool_.program().activity.cached);
-    pool_.use_cache(hash_by_layer(pool_.cached_weights(), cached));
+  if (group_) {
+    const std::uint64_t own = pool_.prepared_hash();
+    for (const std::uint64_t hash :
+         ask<std::uint64_t>(PrepareJob{to_json(plan)}, [own] { return own; })) {
+      ENSURE(hash == own, "all processes make the same program of a plan");
+    }
   }
+  report.program_time = lap();
+  try {
+    for (const MoveReport& moved : ask<MoveReport>(TakeJob{}, [this] { return pool_.take(); })) {
+      report.move += moved;
+    }
+  } catch (const StepUndone&) {
+    pool_.revert();
+    throw;
+  }
+  report.move_time = lap();
+  (void)ask<Done>(AdoptJob{}, [this] { return done_after([this] { pool_.adopt(); }); });
+  report.executor_time = lap();
+  use_cache();
   report.cache_time = lap();
   expect_step(kNoTime);
   return report;
+}
+
+void Run::use_cache() {
+  const auto cached = static_cast<std::size_t>(pool_.program().activity.cached);
+  if (!pool_.has_cache()) return;
+  const std::vector<std::uint64_t> hashes =
+      hash_by_layer(joined(ask<std::vector<LayerDigest>>(
+                        CachedWeightsJob{}, [this] { return pool_.cached_weights(); })),
+                    cached);
+  (void)ask<Done>(UseCacheJob{hashes},
+                  [&] { return done_after([&] { pool_.use_cache(hashes); }); });
+}
+
+void Run::restore(std::vector<LayerState> layers) {
+  (void)ask<Done>(RestoreJob{},
+                  [&] { return done_after([&] { pool_.restore(std::move(layers)); }); });
 }
 
 void Run::expect_step(Duration predicted) {
@@ -53,59 +188,84 @@ void Run::expect_step(Duration predicted) {
 }
 
 void Run::limit_waits() {
-  if (options_.predicts_deadline) pool_.limit_waits(step_deadline_.time());
+  if (!options_.predicts_deadline) return;
+  pool_.limit_waits(step_deadline_.time());
+  if (group_) group_->set_patience(step_deadline_.time());
 }
 
 StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                      bool record, const std::vector<double>& rate_factors,
-                     const std::vector<std::int64_t>& sample_ids) {
-  const StepOrder order{.step = step,
-                        .learning_rate = learning_rate,
-                        .rate_factors = rate_factors,
-                        .measurement = measurement_,
-                        .records = record,
-                        .uses_cache = !sample_ids.empty()};
-  const SteadyTime begin = std::chrono::steady_clock::now();
-  StepAnswer answer = pool_.step(order, micro_batches, sample_ids);
-  StepResult result;
-  result.wall = since(begin);
-  step_deadline_.record(result.wall);
-  limit_waits();
-  result.note = std::move(answer.note);
-  std::sort(answer.losses.begin(), answer.losses.end());
-  for (const LossSample& loss : answer.losses) result.loss += loss.value;
-  result.non_finite_gradient = answer.non_finite_gradient;
-  if (measurement_.gradient_squares) result.gradient_squares.resize(model().layers.size());
-  for (const GradientSquares& squares : answer.gradient_squares) {
-    result.gradient_squares.at(squares.layer.index()) += squares.value;
+                     const std::vector<std::int64_t>& sample_ids, const SampleRange& range) {
+  const StepOrder order{
+      .step = step,
+      .learning_rate = learning_rate,
+      .rate_factors = rate_factors,
+      .measurement = measurement_,
+      .records = record,
+      .uses_cache = !sample_ids.empty(),
+      .longest_wait = options_.predicts_deadline ? step_deadline_.time() : Duration{0}};
+  std::set<int> voters;
+  if (group_) {
+    for (const DeviceId device : pool_.voters()) {
+      voters.insert(pool_.place().process_of[device.index()]);
+    }
   }
-  result.spans = std::move(answer.spans);
-  result.memory = std::move(answer.memory);
-  result.weight_reads = std::move(answer.weight_reads);
+  std::set<int> answered;
+  const SteadyTime begin = std::chrono::steady_clock::now();
+  std::vector<StepAnswer> answers = ask<StepAnswer>(
+      StepJob{order, range}, [&] { return pool_.step(order, micro_batches, sample_ids); }, voters,
+      step, &answered);
+  // What is left of a process that was lost after the commit is what it said before.
+  for (const int process : voters) {
+    if (process == 0 || answered.contains(process)) continue;
+    for (const std::string& note : group_->notes_of(process)) {
+      answers.emplace_back().losses = decode<std::vector<LossSample>>(note);
+    }
+  }
+  const Duration wall = since(begin);
+  step_deadline_.record(wall);
+  limit_waits();
+  StepResult result =
+      join_answers(std::move(answers), measurement_.gradient_squares ? model().layers.size() : 0);
+  result.wall = wall;
   return result;
 }
 
-Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size) {
-  EvaluationAnswer answer = pool_.evaluate(samples, micro_batch_size);
-  std::sort(answer.losses.begin(), answer.losses.end());
+std::vector<LayerSample> Run::take_layer_samples() {
+  return joined(ask<std::vector<LayerSample>>(LayerSamplesJob{},
+                                              [this] { return pool_.take_layer_samples(); }));
+}
+
+Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size, SamplePart part) {
+  std::vector<LossTerm> losses;
+  std::int64_t right = 0;
+  for (const EvaluationAnswer& answer :
+       ask<EvaluationAnswer>(EvaluateJob{part, micro_batch_size},
+                             [&] { return pool_.evaluate(samples, micro_batch_size); })) {
+    losses.insert(losses.end(), answer.losses.begin(), answer.losses.end());
+    right += answer.right;
+  }
+  std::sort(losses.begin(), losses.end());
   Evaluation evaluation;
-  for (const LossTerm& term : answer.losses) evaluation.loss += term.value;
+  for (const LossTerm& term : losses) evaluation.loss += term.value;
   const auto count = static_cast<double>(samples.count());
   evaluation.loss /= count;
-  evaluation.accuracy = static_cast<double>(answer.right) / count;
+  evaluation.accuracy = static_cast<double>(right) / count;
   return evaluation;
 }
 
 std::vector<std::vector<double>> Run::sketch_blocks(const Samples& probe) {
   std::vector<std::vector<double>> sketches(model().blocks.size());
-  for (BlockNumbers& found : pool_.sketch_blocks(probe)) {
+  for (BlockNumbers& found : joined(ask<std::vector<BlockNumbers>>(
+           SketchJob{}, [&] { return pool_.sketch_blocks(probe); }))) {
     sketches.at(found.block.index()) = std::move(found.values);
   }
   return sketches;
 }
 
 std::vector<double> Run::interval_gradients() {
-  std::vector<BlockNumbers> found = pool_.interval_gradients();
+  std::vector<BlockNumbers> found = joined(ask<std::vector<BlockNumbers>>(
+      IntervalGradientsJob{}, [this] { return pool_.interval_gradients(); }));
   std::sort(found.begin(), found.end(),
             [](const BlockNumbers& a, const BlockNumbers& b) { return a.layer < b.layer; });
   std::vector<double> norms(model().blocks.size());
@@ -115,9 +275,30 @@ std::vector<double> Run::interval_gradients() {
   return norms;
 }
 
+void Run::clear_gradient_sums() {
+  (void)ask<Done>(ClearSumsJob{},
+                  [this] { return done_after([this] { pool_.clear_gradient_sums(); }); });
+}
+
+std::optional<LayerId> Run::find_non_finite() {
+  std::optional<LayerId> first;
+  for (const std::optional<LayerId>& layer :
+       ask<std::optional<LayerId>>(NonFiniteJob{}, [this] { return pool_.find_non_finite(); })) {
+    if (layer) first = std::min(*layer, first.value_or(*layer));
+  }
+  return first;
+}
+
+std::vector<LayerState> Run::gather_states() {
+  std::vector<LayerState> states;
+  (void)ask<Done>(GatherJob{}, [&] { return done_after([&] { states = pool_.gather_states(); }); });
+  return states;
+}
+
 std::uint64_t Run::weight_hash() {
-  const std::vector<std::uint64_t> hashes = hash_by_layer(pool_.digests(), model().layers.size());
-  return hash_bytes(hashes.data(), hashes.size() * sizeof hashes[0]);
+  return combine_hashes(hash_by_layer(
+      joined(ask<std::vector<LayerDigest>>(DigestsJob{}, [this] { return pool_.digests(); })),
+      model().layers.size()));
 }
 
 }  // namespace frazil

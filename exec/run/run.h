@@ -5,32 +5,24 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "exec/control/control_group.h"
 #include "exec/run/device_pool.h"
+#include "exec/run/job_codec.h"
 #include "exec/run/run_options.h"
 #include "exec/run/step_deadline.h"
 #include "exec/state/optimizer.h"
+#include "exec/tensors/sample_range.h"
 
 namespace frazil {
-
-struct StepResult {
-  double loss = 0;                       // mean over the step's samples
-  Duration wall{0};                      // from handing the step out to the last device's end
-  std::vector<Span> spans;               // of all devices; empty unless recording
-  std::vector<MeasuredMemory> memory;    // by device; empty unless measured
-  std::vector<WeightRead> weight_reads;  // of all stages; empty without weight versions
-  std::vector<double> gradient_squares;  // by layer, where they are measured; 0: no gradient
-  // The last layer whose gradient was not finite, if there is one: its weights are lost, and so are
-  // those of layers before it that it has sent gradients to.
-  std::optional<LayerId> non_finite_gradient;
-  // Tells what ran in place of a short batch whose plan's schedule is illegal for it; else empty.
-  std::string note;
-};
 
 // The parts of a transition, one after another. There is nothing to drain between two steps, and
 // threads and communicators stay with the run.
@@ -43,12 +35,32 @@ struct TransitionReport {
   Duration start_time() const { return program_time + executor_time + cache_time; }
 };
 
+// A run over processes, of which this one leads. Process 0 is this one.
+struct RunWorld {
+  PoolPlace place;
+  std::map<int, Descriptor> members = {};  // a connection to each, which are ready to serve
+  std::string setup = {};                  // what they are told first
+  // Makes the communicators of this process's devices in a new world.
+  using Join = std::function<std::vector<std::unique_ptr<Communicator>>(
+      std::uint32_t epoch, const std::vector<int>& process_of, const CommunicatorOptions&)>;
+  Join join;
+  // Is told, by another thread, of what a person should know: a process that is not heard of.
+  std::function<void(const std::string&)> warn = {};
+};
+
+// Returns the world of a run whose devices are all threads of this process.
+RunWorld one_process(int devices);
+
 class Run {
  public:
   // Makes start values from `seed`, which device 0 holds until the first plan is in force. Throws
   // as ComputeDevices does.
   Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
       const RunOptions& options = {});
+  // Leads a run over processes, whose members serve() it (exec/run/serve_pool.h).
+  Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, RunWorld world,
+      const RunOptions& options = {});
+  // Dismisses the members, with exit code 0 unless end() was called.
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -64,7 +76,7 @@ class Run {
   const StateMemory& state_memory() const { return pool_.state_memory(); }
   // Takes over the state of another run of the same model, `layers[l]` that of layer l, in place of
   // the start values. Requires: no plan has been in force.
-  void restore(std::vector<LayerState> layers) { pool_.restore(std::move(layers)); }
+  void restore(std::vector<LayerState> layers);
   // Attaches a cache, which must outlive the run's steps. From the next transition on, plans that
   // cache the frozen prefix keep and find its features there.
   void attach(PrefixCache& cache) { pool_.attach(cache); }
@@ -74,39 +86,44 @@ class Run {
   // batch). Throws what the first device to fail throws (exec/devices/step_fault.h). Then state and
   // messages are undefined, and any further step or transition throws a std::logic_error that says
   // so. `rate_factors` multiply the learning rate, by block; empty: all 1. `sample_ids` tell a
-  // cache which samples these are, one after another; empty: the cache is not used.
+  // cache which samples these are, one after another; empty: the cache is not used. `range` tells
+  // members which samples these are. Throws StepUndone if a member is lost before the step is
+  // committed: then no device has updated its weights.
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                   bool record = false, const std::vector<double>& rate_factors = {},
-                  const std::vector<std::int64_t>& sample_ids = {});
+                  const std::vector<std::int64_t>& sample_ids = {}, const SampleRange& range = {});
 
   // Tells how long a step of the plan in force is predicted to take. If the options ask for a
   // predicted deadline, it follows from that.
   void expect_step(Duration predicted);
 
   // Returns the layer samples of all devices since the last call.
-  std::vector<LayerSample> take_layer_samples() { return pool_.take_layer_samples(); }
+  std::vector<LayerSample> take_layer_samples();
   // The mean loss and, of a classifier, the share of right answers.
   struct Evaluation {
     double loss = 0;
     double accuracy = 0;
   };
-  // Evaluates `samples` in eval mode, each layer on its first holder.
-  Evaluation evaluate(const Samples& samples, int micro_batch_size);
+  // Evaluates `samples`, which members know as `part`, in eval mode, each layer on its first
+  // holder.
+  Evaluation evaluate(const Samples& samples, int micro_batch_size,
+                      SamplePart part = SamplePart::kTest);
   // Returns the outputs of all layers, computed as evaluate() does, on the host.
   std::vector<Tensors> outputs(const Samples& samples) { return pool_.outputs(samples); }
-  // Returns a sketch (planner/freezing/plasticity.h) of what each block's last layer puts out.
+  // Returns a sketch (planner/freezing/plasticity.h) of what each block's last layer puts out for
+  // the samples that members know as SamplePart::kProbe.
   std::vector<std::vector<double>> sketch_blocks(const Samples& probe);
   // Returns the L1 norm of each block's sum of gradients (LayerState::gradient_sums), 0 for a block
   // that has none.
   std::vector<double> interval_gradients();
   // Empties LayerState::gradient_sums of all layers.
-  void clear_gradient_sums() { pool_.clear_gradient_sums(); }
+  void clear_gradient_sums();
 
   // Returns the first layer with a weight or a moment that is not finite.
-  std::optional<LayerId> find_non_finite() { return pool_.find_non_finite(); }
+  std::optional<LayerId> find_non_finite();
   // Returns the state of each layer at its first holder. It may lie where the holder has it, and
   // holds until the next step or transition.
-  std::vector<LayerState> gather_states() { return pool_.gather_states(); }
+  std::vector<LayerState> gather_states();
   // Returns a hash over the hashes of all layers' weights and optimizer state, in layer order.
   // Requires: replicas hold the same bits.
   std::uint64_t weight_hash();
@@ -116,14 +133,36 @@ class Run {
   // Returns the devices of this process.
   const DevicePool& pool() const { return pool_; }
   const ComputeDevices& devices() const { return pool_.devices(); }
+  // Returns the processes that are there, this one (0) included.
+  std::set<int> processes() const;
+
+  // After StepUndone: makes a new world of the processes that are left, and returns the sentences
+  // that tell of those that are lost. The plan is in force still if it used none of theirs.
+  std::vector<std::string> regroup();
+  // Returns the layers that nobody holds any more: the run goes on from a checkpoint (restore()).
+  std::vector<LayerId> lost_layers() const { return pool_.lost_layers(); }
+  // Dismisses the members with this exit code and sentence.
+  void end(int code, const std::string& sentence);
 
  private:
+  // Gives a job to the members, does this process's part, and returns all answers.
+  template <class Answer>
+  std::vector<Answer> ask(Job job, const std::function<Answer()>& own,
+                          const std::set<int>& voters = {}, Step step = 0,
+                          std::set<int>* answered = nullptr);
+  std::vector<MemberReply> collect(std::exception_ptr own_failure);
+  void enter_world();
+  void use_cache();
   void limit_waits();
+  std::string name_of(int process) const;
 
   RunOptions options_;
+  RunWorld::Join join_;
+  std::uint32_t epoch_ = 0;
   StepDeadline step_deadline_;
   Measurement measurement_;
   DevicePool pool_;
+  std::unique_ptr<ControlGroup> group_;  // none: all devices are in this process
 };
 
 }  // namespace frazil

@@ -29,6 +29,8 @@ struct PoolPlace {
   DeviceId first{0};                 // device of this process
   int count = 1;                     // devices of this process
   std::vector<int> process_of = {};  // by device; empty: all are in this process
+  // False: the devices of all processes of this machine share its cores.
+  bool has_core_per_rank = true;
 
   bool is_here(DeviceId device) const {
     return device >= first && device.value < first.value + count;

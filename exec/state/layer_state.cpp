@@ -65,16 +65,25 @@ void set_active(LayerState& state, bool active) {
   state.gradient_sums.clear();
 }
 
-std::uint64_t hash_states(const std::vector<const LayerState*>& states) {
+std::uint64_t hash_state(const LayerState& state) {
   XXH64_state_t hash;
   XXH64_reset(&hash, 0);
-  for (const LayerState* state : states) {
-    hash_all(hash, state->parameters);
-    hash_all(hash, state->first_moment);
-    hash_all(hash, state->second_moment);
-    XXH64_update(&hash, &state->updates, sizeof state->updates);
-  }
+  hash_all(hash, state.parameters);
+  hash_all(hash, state.first_moment);
+  hash_all(hash, state.second_moment);
+  XXH64_update(&hash, &state.updates, sizeof state.updates);
   return XXH64_digest(&hash);
+}
+
+std::uint64_t combine_hashes(const std::vector<std::uint64_t>& hashes) {
+  return XXH64(hashes.data(), hashes.size() * sizeof(std::uint64_t), 0);
+}
+
+std::uint64_t hash_states(const std::vector<const LayerState*>& states) {
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(states.size());
+  for (const LayerState* state : states) hashes.push_back(hash_state(*state));
+  return combine_hashes(hashes);
 }
 
 }  // namespace frazil

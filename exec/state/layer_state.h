@@ -38,9 +38,12 @@ Bytes bytes_of_moments(const LayerState& state);  // and gradient sums: all besi
 // count and gradient sums are dropped, and start anew if the layer thaws.
 void set_active(LayerState& state, bool active);
 
-// Returns the XXH64 hash over parameters, moments and update counts of layers 0.. in order:
-// `states[l]` is the state of layer l. Equal hash <=> equal bits (of what is hashed, up to
-// collisions).
+// Returns the XXH64 hash over parameters, moments and the update count. Equal hash <=> equal bits
+// (of what is hashed, up to collisions).
+std::uint64_t hash_state(const LayerState& state);
+// Returns the hash over these hashes, by layer, which layers may have that lie far apart.
+std::uint64_t combine_hashes(const std::vector<std::uint64_t>& hashes);
+// Returns the combined hash of layers 0.. in order: `states[l]` is the state of layer l.
 std::uint64_t hash_states(const std::vector<const LayerState*>& states);
 
 }  // namespace frazil

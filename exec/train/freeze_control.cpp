@@ -58,11 +58,15 @@ OneMemory read_memory(const JsonCursor& value) {
 
 }  // namespace
 
+Samples probe_of(const Samples& samples) {
+  return narrow(samples, 0, std::min(samples.count(), kProbeSamples));
+}
+
 FreezeControl::FreezeControl(const FreezeConfig& config, const RunShape& shape,
                              const Samples& samples, Run& run, Replanner& replanner)
     : config_(config),
       shape_(shape),
-      probe_(narrow(samples, 0, std::min(samples.count(), kProbeSamples))),
+      probe_(probe_of(samples)),
       run_(run),
       replanner_(replanner),
       authority_(config, shape, predictor(), room_finder()) {}

@@ -15,6 +15,9 @@
 
 namespace frazil {
 
+// Returns the samples on which plasticity is measured, the first of the training part.
+Samples probe_of(const Samples& samples);
+
 class FreezeControl {
  public:
   // The data that a decision is told of beside the signals that are measured.

@@ -13,6 +13,7 @@
 #include "exec/config/run_config.h"
 #include "exec/devices/compute_device.h"
 #include "exec/disk/file_system.h"
+#include "exec/run/run.h"
 #include "exec/tensors/tensors.h"
 #include "planner/plan/plan.h"
 #include "profiles/cluster.h"
@@ -37,6 +38,8 @@ struct TrainOptions {
   bool elastic = true;
   std::int64_t max_steps = 0;    // 0: all epochs; never more than these
   DeviceChoice processors = {};  // cores or GPUs
+  // Makes the processes of the run; none: all devices are in this one.
+  std::function<RunWorld()> world = {};
   std::string command;
   // If given, the run is journaled and checkpointed, and may go on from where it ended.
   std::optional<DurableOptions> durable = std::nullopt;

@@ -33,6 +33,11 @@ constexpr const char* kGrows =
     "the batch grows with the pipelines, as PipeTransformer's: losses and weights follow from the "
     "plans, the learning rate is that of the configured batch";
 
+RunWorld make_world(const TrainOptions& options) {
+  if (options.world) return options.world();
+  return one_process(static_cast<int>(options.cluster.devices.size()));
+}
+
 class Training {
  public:
   Training(const TrainOptions& options, const Dataset& data,
@@ -45,8 +50,7 @@ class Training {
         steps_per_epoch_(places_.of_epoch()),
         steps_(count_steps(options, data)),
         loader_(data.train, loader_config(config_)),
-        run_(make_model(config_), config_.optimizer, config_.seed,
-             static_cast<int>(options.cluster.devices.size()),
+        run_(make_model(config_), config_.optimizer, config_.seed, make_world(options),
              run_options(config_, options.processors)),
         cache_(options, shape(), run_, data.train),
         replanner_(options, data.train.count()),
@@ -372,10 +376,10 @@ class Training {
     Measurement measurement{.memory = weighed};
     for (Step place = step + 1; place <= next; ++place) freezing_.ask(place, measurement);
     run_.measure(measurement);
-    StepResult result =
-        run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
-                  freezing_.rate_factors(step),
-                  cache_.is_used() ? loader_.cache_numbers(range) : std::vector<std::int64_t>{});
+    StepResult result = run_.step(
+        step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
+        freezing_.rate_factors(step),
+        cache_.is_used() ? loader_.cache_numbers(range) : std::vector<std::int64_t>{}, range);
     for (const std::string& warning : cache_.take_warnings()) tell(step, warning, true);
     gradient_squares_ = std::move(result.gradient_squares);
     const Duration time = since(start);
@@ -427,7 +431,8 @@ class Training {
   // Evaluates the validation samples. Decisions rest on these, never on test samples.
   std::optional<PartScore> validate(Step step) {
     if (data_.validation.count() == 0) return std::nullopt;
-    const Run::Evaluation own = run_.evaluate(data_.validation, config_.micro_batch_size);
+    const Run::Evaluation own =
+        run_.evaluate(data_.validation, config_.micro_batch_size, SamplePart::kValidation);
     refuse_non_finite(step, own, "validation");
     validation_ = result_.validation = {step, own.loss, own.accuracy};
     return PartScore{own.loss, own.accuracy};

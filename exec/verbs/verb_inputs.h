@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "exec/config/configured_data.h"
 #include "exec/config/run_config.h"
 #include "exec/data/dataset.h"
 #include "exec/devices/compute_device.h"
@@ -23,10 +24,6 @@ void choose_seed(const Flags& flags, RunConfig& config);
 // before the first backward pass, for it opens the plug-in (exec/devices/load_accelerator.h).
 DeviceChoice read_processors(const Flags& flags);
 DeviceChoice read_processors(const std::string& word);
-// Returns the data that a configuration names, with the validation samples taken from the training
-// samples. Throws InputError if the data cannot be read or do not fit the model.
-Dataset load_data(const RunConfig& config);
-
 // Makes sure that an epoch has at least one whole batch. Throws InputError naming `file`, the
 // run's, if not.
 void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file);

@@ -114,7 +114,7 @@ struct Course {
   std::vector<double> from_disk = {};  // bytes read in those epochs, if the system tells
 };
 
-Plan plan_for(const Run& run, const Options& options, bool caches) {
+Plan plan_for(Run& run, const Options& options, bool caches) {
   const int batch = options.model.batch_size;
   Plan plan =
       make_bench_plan(run.structure(), {.batch_size = batch, .micro_batches = batch / kMicroBatch});
@@ -123,7 +123,7 @@ Plan plan_for(const Run& run, const Options& options, bool caches) {
   return plan;
 }
 
-std::unique_ptr<PrefixCache> make_cache(const Room& room, const Run& run, const Options& options,
+std::unique_ptr<PrefixCache> make_cache(const Room& room, Run& run, const Options& options,
                                         const Dataset& data, const WatchedFiles& files) {
   const auto outputs = run.outputs(narrow(data.train, 0, 1));
   // All features between blocks have one size.

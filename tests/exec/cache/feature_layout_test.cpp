@@ -86,7 +86,7 @@ TEST(FeatureLayout, StoresWhatIsNotContiguous) {
 // features of any depth.
 TEST(PrefixCache, HasSlotsAsLargeAsTheLargestDepth) {
   const TestModel model = small_cnn_model();
-  const frazil::Run run(model.spec, {}, 7, 1);
+  frazil::Run run(model.spec, {}, 7, 1);
   const ModelProfile& structure = run.structure();
   Bytes largest;
   std::pair<int, Bytes> smallest{0, Bytes{1 << 30}};

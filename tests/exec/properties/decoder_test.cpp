@@ -26,11 +26,11 @@ std::vector<Samples> samples_of(const TestModel& model, Step step) {
   return model.samples({.seed = static_cast<std::uint64_t>(step) + 1});
 }
 
-const Tensors& weights_on(const Run& run, int device, int layer) {
+const Tensors& weights_on(Run& run, int device, int layer) {
   return run.pool().states().at(static_cast<std::size_t>(device)).at(LayerId{layer}).parameters;
 }
 
-void expect_close(const Run& run, int device, const LayerTensors& expected) {
+void expect_close(Run& run, int device, const LayerTensors& expected) {
   for (const auto& [layer, state] : run.pool().states().at(static_cast<std::size_t>(device))) {
     for (std::size_t p = 0; p < state.parameters.size(); ++p) {
       EXPECT_TRUE(at::allclose(state.parameters[p], expected[layer.index()][p], 1e-6, 1e-6))

@@ -22,7 +22,7 @@ void step_on(Run& run, const TestModel& model, Step step, int micro_batches) {
       model.samples({.seed = static_cast<std::uint64_t>(step), .micro_batches = micro_batches}));
 }
 
-void expect_frozen_constant(const Run& run, const LayerTensors& before, const FreezeMask& mask) {
+void expect_frozen_constant(Run& run, const LayerTensors& before, const FreezeMask& mask) {
   const Activity activity = find_activity(run.structure(), mask);
   for (const DeviceState& state : run.pool().states()) {
     for (const auto& [layer, own] : state) {

@@ -155,7 +155,7 @@ class PlainVit {
 };
 
 // Compares byte by byte, and in one order of layers.
-void expect_bits(const Run& run, Tensors LayerState::*field, const Tensors& expected,
+void expect_bits(Run& run, Tensors LayerState::*field, const Tensors& expected,
                  const std::string& what) {
   std::size_t next = 0;
   for (const LayerState* state : first_holders(run.pool().states(), kSmallLayers)) {

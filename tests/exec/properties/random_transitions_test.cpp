@@ -70,7 +70,7 @@ FreezeMask draw_mask(std::mt19937& random) {
 }
 
 // Each plan takes the devices in another order, so that even equal plans move.
-Plan make_plan(const Run& run, std::size_t shape, const FreezeMask& mask) {
+Plan make_plan(Run& run, std::size_t shape, const FreezeMask& mask) {
   Plan plan = make_small_plan(run.structure(), visited_shapes()[shape]);
   plan.mask = mask;
   for (Pipeline& pipeline : plan.pipelines) {

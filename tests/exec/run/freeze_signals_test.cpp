@@ -28,7 +28,7 @@ OptimizerConfig plain_sgd() {
   return sgd;
 }
 
-std::vector<Tensors> copy_weights(const Run& run) {
+std::vector<Tensors> copy_weights(Run& run) {
   std::vector<Tensors> weights;
   for (const LayerState* state : first_holders(run.pool().states(), kSmallLayers)) {
     Tensors& own = weights.emplace_back();

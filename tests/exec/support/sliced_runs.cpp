@@ -85,7 +85,7 @@ double largest_element(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : tensor.abs().max().item<double>();
 }
 
-std::vector<LayerState> copy_states(const frazil::Run& run, const TestModel& model) {
+std::vector<LayerState> copy_states(frazil::Run& run, const TestModel& model) {
   run.weight_hash();
   std::vector<LayerState> states;
   for (const LayerState* state : first_holders(run.pool().states(), model.layers())) {

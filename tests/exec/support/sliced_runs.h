@@ -46,7 +46,7 @@ struct SlicedOutcome {
 SlicedOutcome train_sliced(const TestModel& model, const OptimizerConfig& optimizer,
                            const SlicedForm& form, int steps = 3);
 // Copies the states of the layers' first holders; all other holders must have the same bits.
-std::vector<LayerState> copy_states(const frazil::Run& run, const TestModel& model);
+std::vector<LayerState> copy_states(frazil::Run& run, const TestModel& model);
 
 double largest_element(const at::Tensor& tensor);  // absolute element
 // Compares parameters, momenta and losses: the largest difference of an element over the largest

@@ -1,0 +1,163 @@
+#include "exec/control/control_group.h"
+
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frazil {
+
+ControlGroup::ControlGroup(NameOf name_of, Calls calls)
+    : name_of_(std::move(name_of)),
+      calls_(std::move(calls)),
+      round_([this](Step step, std::vector<std::string> notes) {
+        note_ready(0, step, std::move(notes));
+      }),
+      watch_({.on_message = [this](int process,
+                                   ControlMessage message) { hear(process, std::move(message)); },
+              .on_end = [this](int process, const std::string& why) { lose(process, why); },
+              .on_silence =
+                  [this](int process, Duration silent) {
+                    if (!calls_.suspect) return;
+                    calls_.suspect("nothing has been heard of " + name_of_(process) + " for " +
+                                   std::to_string(silent / std::chrono::milliseconds(1)) + " ms");
+                  }}) {}
+
+ControlGroup::~ControlGroup() = default;
+
+void ControlGroup::admit(int process, Descriptor socket) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ENSURE(process > 0 && members_.insert(process).second, "a member has a number of its own");
+  }
+  watch_.add(process, std::move(socket));
+}
+
+void ControlGroup::dismiss(int process, int code, const std::string& sentence) {
+  (void)watch_.send(process, StopMessage{code, sentence});
+  watch_.remove(process);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  members_.erase(process);
+}
+
+std::set<int> ControlGroup::members() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return members_;
+}
+
+std::map<int, std::string> ControlGroup::take_lost() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(lost_, {});
+}
+
+bool ControlGroup::has_lost() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !lost_.empty();
+}
+
+void ControlGroup::order(const std::string& job, const std::set<int>& voters, Step step) {
+  OrderMessage message{.number = 0, .job = job};
+  std::optional<std::string> lost_before;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ENSURE(job_.waited.empty(), "one job at a time");
+    job_ = Job{.number = job_.number + 1,
+               .step = step,
+               .waited = members_,
+               .voters = voters,
+               .votes = !voters.empty(),
+               .is_committed = false,
+               .cause = {},
+               .replies = {},
+               .notes = {}};
+    message.number = job_.number;
+    // A member that is lost between two jobs is missing in the next one.
+    if (!lost_.empty()) lost_before = lost_.begin()->second;
+  }
+  broadcast(message);
+  if (lost_before) abort(*lost_before);
+}
+
+std::vector<MemberReply> ControlGroup::collect() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  answered_.wait(lock, [this] { return job_.waited.empty(); });
+  return std::move(job_.replies);
+}
+
+std::vector<std::string> ControlGroup::notes_of(int process) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = job_.notes.find(process);
+  return found == job_.notes.end() ? std::vector<std::string>() : found->second;
+}
+
+std::optional<std::string> ControlGroup::cause() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return job_.cause;
+}
+
+void ControlGroup::broadcast(const ControlMessage& message) {
+  for (const int process : members()) (void)watch_.send(process, message);
+}
+
+void ControlGroup::abort(const std::string& sentence) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (job_.is_committed || job_.cause) return;
+    job_.cause = sentence;
+  }
+  round_.undo(sentence);
+  broadcast(AbortMessage{sentence});
+  calls_.abort(sentence);
+}
+
+void ControlGroup::hear(int process, ControlMessage message) {
+  if (auto* const ready = std::get_if<ReadyMessage>(&message)) {
+    note_ready(process, ready->step, std::move(ready->notes));
+  } else if (auto* const answer = std::get_if<AnswerMessage>(&message)) {
+    note_reply({process, std::move(answer->result), std::nullopt}, answer->number);
+  } else if (auto* const failure = std::get_if<FailureMessage>(&message)) {
+    const std::uint64_t number = failure->number;
+    const std::string sentence = failure->sentence;
+    // What has failed in one process ends the job in all.
+    if (failure->kind != FaultKind::kUndone) abort(sentence);
+    note_reply({process, {}, std::move(*failure)}, number);
+  }
+}
+
+void ControlGroup::note_ready(int process, Step step, std::vector<std::string> notes) {
+  bool all = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!job_.votes || job_.step != step || job_.cause || job_.is_committed) return;
+    job_.voters.erase(process);
+    job_.notes[process] = std::move(notes);
+    all = job_.voters.empty();
+    if (all) job_.is_committed = true;
+  }
+  if (!all) return;
+  broadcast(CommitMessage{step});
+  round_.commit(step);
+}
+
+void ControlGroup::note_reply(MemberReply reply, std::uint64_t number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (number != job_.number || job_.waited.erase(reply.process) == 0) return;
+  job_.replies.push_back(std::move(reply));
+  if (job_.waited.empty()) answered_.notify_all();
+}
+
+void ControlGroup::lose(int process, const std::string& why) {
+  const std::string name = name_of_(process);
+  const bool is_one = name.find(' ') == name.rfind(' ');
+  const std::string sentence =
+      name + (is_one ? " is lost: its process " : " are lost: their process ") + why;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (members_.erase(process) == 0) return;
+    lost_[process] = sentence;
+  }
+  abort(sentence);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (job_.waited.erase(process) > 0 && job_.waited.empty()) answered_.notify_all();
+}
+
+}  // namespace frazil

@@ -1,0 +1,96 @@
+#pragma once
+// The leader's side of a run over processes. It gives its members the jobs that all do together,
+// collects their answers, takes part in the commit round of every step, and learns at once when a
+// member is lost. It outlives every plan: members whose devices a plan does not use sleep in it.
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "exec/control/commit_round.h"
+#include "exec/control/control_watch.h"
+
+namespace frazil {
+
+// What a member has made of a job.
+struct MemberReply {
+  int process = 0;
+  std::string result;  // of a job that is done
+  std::optional<FailureMessage> failure;
+};
+
+class ControlGroup {
+ public:
+  struct Calls {  // by a thread of the group
+    // The job under way ends in all processes: end it in this one. Never called after a commit.
+    std::function<void(const std::string& sentence)> abort;
+    std::function<void(const std::string& sentence)> suspect;
+  };
+
+  // Names a process by its ranks, as "rank 1" or "ranks 2 and 3", for sentences.
+  using NameOf = std::function<std::string(int process)>;
+
+  ControlGroup(NameOf name_of, Calls calls);
+  ~ControlGroup();
+
+  // Admits a member, as process `process` > 0, over a connection that is ready.
+  void admit(int process, Descriptor socket);
+  // Ends the connection to a member with this exit code.
+  void dismiss(int process, int code, const std::string& sentence);
+  std::set<int> members() const;
+  // Returns what has been lost since the last call, with the sentence that tells of it.
+  std::map<int, std::string> take_lost();
+  bool has_lost() const;  // since then
+  void set_patience(Duration patience) { watch_.set_patience(patience); }
+  ClockOffset clock_of(int process) const { return watch_.clock_of(process); }
+
+  // Begins a job: all members do it. Then collect() waits until all have answered, failed or been
+  // lost. `voters` are the processes, this one (0) included where it has some, whose devices vote
+  // before they update; empty for a job without a commit.
+  void order(const std::string& job, const std::set<int>& voters = {}, Step step = 0);
+  std::vector<MemberReply> collect();
+  // Ends the job everywhere, with this cause, unless it is committed. May be called by any thread.
+  void abort(const std::string& sentence);
+  // The sentence that ended the present job, if something did.
+  std::optional<std::string> cause() const;
+  // Returns what the devices of a process have said with their votes in the present job.
+  std::vector<std::string> notes_of(int process) const;
+  CommitRound& round() { return round_; }
+
+ private:
+  struct Job {
+    std::uint64_t number = 0;
+    Step step = 0;
+    std::set<int> waited;  // for an answer
+    std::set<int> voters;  // that have not voted yet
+    bool votes = false;
+    bool is_committed = false;
+    std::optional<std::string> cause;  // that ended it
+    std::vector<MemberReply> replies;
+    std::map<int, std::vector<std::string>> notes;  // of the votes, by process
+  };
+
+  void hear(int process, ControlMessage message);
+  void lose(int process, const std::string& why);
+  void note_ready(int process, Step step, std::vector<std::string> notes);
+  void note_reply(MemberReply reply, std::uint64_t number);
+  void broadcast(const ControlMessage& message);
+
+  NameOf name_of_;
+  Calls calls_;
+  mutable std::mutex mutex_;  // guards members_, lost_, job_
+  std::condition_variable answered_;
+  std::set<int> members_;
+  std::map<int, std::string> lost_;
+  Job job_;
+  CommitRound round_;
+  ControlWatch watch_;  // last: its thread uses the members above
+};
+
+}  // namespace frazil

@@ -1,0 +1,84 @@
+#pragma once
+// Watches connections from a thread of its own: tells what comes over them, when one ends, and when
+// nothing has come over one for long, while it says over each, every tenth of a second, that this
+// process lives. Time counts as in exec/devices/tick_count.h: that this process itself was stopped
+// makes nobody else late.
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "exec/control/control_socket.h"
+#include "profiles/units.h"
+
+namespace frazil {
+
+// The time of a peer's steady clock is own time + offset, give or take `uncertainty`.
+struct ClockOffset {
+  Duration offset{0};
+  Duration uncertainty{-1};  // below 0: not known
+};
+
+class ControlWatch {
+ public:
+  struct Calls {  // all by the watching thread; `peer` is a number chosen by add()
+    std::function<void(int peer, ControlMessage)> on_message;
+    // Once; `why` continues "its process": "has ended".
+    std::function<void(int peer, const std::string& why)> on_end;
+    std::function<void(int peer, Duration silent)> on_silence;  // once, until it is heard again
+  };
+
+  static constexpr Duration kBeat = std::chrono::milliseconds(100);
+  static constexpr Duration kSuspect = std::chrono::milliseconds(500);
+
+  explicit ControlWatch(Calls calls);
+  ~ControlWatch();
+  ControlWatch(const ControlWatch&) = delete;
+  ControlWatch& operator=(const ControlWatch&) = delete;
+
+  // Watches a connection from now on. It ends if nothing comes over it for longer than patience().
+  void add(int peer, Descriptor socket);
+  // Ends the connection; on_end is not called. Does nothing for a peer that is not there.
+  void remove(int peer);
+  // Returns false if the peer is not there or cannot be reached.
+  bool send(int peer, const ControlMessage& message);
+  void set_patience(Duration patience) { patience_.store(patience.count()); }
+  Duration patience() const { return Duration{patience_.load()}; }
+  ClockOffset clock_of(int peer) const;
+
+ private:
+  struct Peer {
+    explicit Peer(Descriptor descriptor) : socket(std::move(descriptor)) {}
+    ControlSocket socket;
+    Duration silent{0};
+    bool is_suspect = false;
+    std::int64_t last_beat_ns = -1;  // the peer's, to be answered
+    ClockOffset clock;
+    Duration best_trip = Duration::max();
+  };
+  using Peers = std::map<int, std::shared_ptr<Peer>>;
+
+  void watch();
+  void read(int number, Peer& peer);
+  void note_beat(Peer& peer, const BeatMessage& beat);
+  void beat(const Peers& peers);
+  void count_silence(const Peers& peers, Duration passed);
+  void end(int number, const std::string& why);
+  Peers peers() const;
+  void wake() const;
+
+  Calls calls_;
+  std::atomic<Duration::rep> patience_{Duration(std::chrono::minutes(10)).count()};
+  std::atomic<bool> stops_{false};
+  Descriptor waker_;
+  mutable std::mutex mutex_;  // guards the map, and the clocks
+  Peers peers_;
+  std::thread thread_;  // last: it uses the members above
+};
+
+}  // namespace frazil

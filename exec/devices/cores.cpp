@@ -1,0 +1,27 @@
+#include "exec/devices/cores.h"
+
+#include <sched.h>
+
+namespace frazil {
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+void keep_to_cores(std::size_t first, std::size_t count) {
+  const std::vector<int> cores = allowed_cores();
+  if (first + count > cores.size()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (std::size_t i = first; i < first + count; ++i) CPU_SET(cores[i], &set);
+  (void)sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace frazil

@@ -1,0 +1,195 @@
+#pragma once
+// The jobs of a run as bytes, for the members of a run over processes (exec/control). One job is
+// one alternative; its answer is the struct that exec/run/device_pool.h returns for it.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "exec/control/wire.h"
+#include "exec/run/jobs.h"
+#include "exec/state/layer_moves.h"
+#include "exec/tensors/sample_range.h"
+
+namespace frazil {
+
+// What a member needs before anything else, as whoever leads the run writes it. Answer: Done.
+struct SetupJob {
+  std::string setup;
+};
+// Enter a new world; `process_of` tells where each device is, -1: nowhere any more. Answer: Done.
+struct JoinJob {
+  std::uint32_t epoch = 0;
+  std::vector<int> process_of;
+};
+// Make the program of a plan, told by its file. Answer: the program's hash.
+struct PrepareJob {
+  std::string plan;
+};
+struct TakeJob {};           // answer: MoveReport
+struct AdoptJob {};          // answer: Done
+struct RevertJob {};         // answer: Done
+struct CachedWeightsJob {};  // answer: list of LayerDigest
+struct UseCacheJob {         // answer: Done
+  std::vector<std::uint64_t> hashes;
+};
+struct RestoreJob {};  // answer: Done
+struct StepJob {       // answer: StepAnswer
+  StepOrder order;
+  SampleRange range;
+};
+struct EvaluateJob {  // answer: EvaluationAnswer
+  SamplePart part = SamplePart::kTest;
+  int micro_batch_size = 1;
+};
+struct SketchJob {};             // of SamplePart::kProbe; answer: list of BlockNumbers
+struct IntervalGradientsJob {};  // answer: list of BlockNumbers
+struct ClearSumsJob {};          // answer: Done
+struct DigestsJob {};            // answer: list of LayerDigest
+struct NonFiniteJob {};          // answer: LayerId, if there is one
+struct GatherJob {};             // answer: Done; the states go to device 0
+struct LayerSamplesJob {};       // answer: list of LayerSample
+
+using Job =
+    std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob, CachedWeightsJob,
+                 UseCacheJob, RestoreJob, StepJob, EvaluateJob, SketchJob, IntervalGradientsJob,
+                 ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob>;
+
+struct Done {};
+
+template <class A>
+void archive(A& a, SetupJob& j) {
+  a(j.setup);
+}
+template <class A>
+void archive(A& a, JoinJob& j) {
+  a(j.epoch, j.process_of);
+}
+template <class A>
+void archive(A& a, PrepareJob& j) {
+  a(j.plan);
+}
+template <class A>
+void archive(A&, TakeJob&) {}
+template <class A>
+void archive(A&, AdoptJob&) {}
+template <class A>
+void archive(A&, RevertJob&) {}
+template <class A>
+void archive(A&, CachedWeightsJob&) {}
+template <class A>
+void archive(A& a, UseCacheJob& j) {
+  a(j.hashes);
+}
+template <class A>
+void archive(A&, RestoreJob&) {}
+template <class A>
+void archive(A& a, StepJob& j) {
+  a(j.order, j.range);
+}
+template <class A>
+void archive(A& a, EvaluateJob& j) {
+  a(j.part, j.micro_batch_size);
+}
+template <class A>
+void archive(A&, SketchJob&) {}
+template <class A>
+void archive(A&, IntervalGradientsJob&) {}
+template <class A>
+void archive(A&, ClearSumsJob&) {}
+template <class A>
+void archive(A&, DigestsJob&) {}
+template <class A>
+void archive(A&, NonFiniteJob&) {}
+template <class A>
+void archive(A&, GatherJob&) {}
+template <class A>
+void archive(A&, LayerSamplesJob&) {}
+template <class A>
+void archive(A&, Done&) {}
+
+template <class A>
+void archive(A& a, SampleRange& r) {
+  a(r.epoch, r.first, r.count);
+}
+template <class A>
+void archive(A& a, Measurement& m) {
+  a(m.layers, m.split_backward, m.memory, m.gradient_squares, m.gradient_sums, m.slow_layer,
+    m.slow_percent);
+}
+template <class A>
+void archive(A& a, StepOrder& o) {
+  a(o.step, o.learning_rate, o.rate_factors, o.measurement, o.records, o.uses_cache,
+    o.longest_wait);
+}
+template <class A>
+void archive(A& a, LossSample& s) {
+  a(s.micro_batch, s.layer, s.value);
+}
+template <class A>
+void archive(A& a, GradientSquares& s) {
+  a(s.layer, s.value);
+}
+template <class A>
+void archive(A& a, TimePoint& t) {
+  Duration since_zero = t.time_since_epoch();
+  a(since_zero);
+  t = TimePoint{since_zero};
+}
+template <class A>
+void archive(A& a, Action& action) {
+  std::string text = A::kReads ? "" : to_text(action);
+  Step step = action.step;
+  a(text, step);
+  if constexpr (A::kReads) {
+    action = parse_action(text);
+    set_step(action, step);
+  }
+}
+template <class A>
+void archive(A& a, Span& s) {
+  a(s.device, s.lane, s.action, s.start, s.end);
+}
+template <class A>
+void archive(A& a, MemoryMoment& m) {
+  a(m.at, m.total);
+}
+template <class A>
+void archive(A& a, MeasuredMemory& m) {
+  a(m.device, m.peak, m.total_peak, m.allocator_peak, m.curve);
+}
+template <class A>
+void archive(A& a, WeightRead& r) {
+  a(r.stage, r.micro_batch, r.version, r.lag);
+}
+template <class A>
+void archive(A& a, StepAnswer& s) {
+  a(s.losses, s.non_finite_gradient, s.gradient_squares, s.spans, s.memory, s.weight_reads, s.note);
+}
+template <class A>
+void archive(A& a, LossTerm& t) {
+  a(t.micro_batch, t.layer, t.value);
+}
+template <class A>
+void archive(A& a, EvaluationAnswer& e) {
+  a(e.losses, e.right);
+}
+template <class A>
+void archive(A& a, LayerDigest& d) {
+  a(d.layer, d.device, d.hash);
+}
+template <class A>
+void archive(A& a, BlockNumbers& n) {
+  a(n.block, n.layer, n.values);
+}
+template <class A>
+void archive(A& a, MoveReport& r) {
+  a(r.layers_handed_over, r.layers_copied, r.moved, r.copied);
+}
+template <class A>
+void archive(A& a, LayerSample& s) {
+  a(s.layer, s.phase, s.samples, s.duration);
+}
+
+}  // namespace frazil

@@ -1,0 +1,125 @@
+// Leader and members understand each other's bytes, and take nothing else for a message.
+
+#include "exec/control/control_message.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "exec/run/job_codec.h"
+
+namespace frazil {
+namespace {
+
+template <class T>
+T there_and_back(const ControlMessage& message) {
+  const std::string bytes = to_bytes(message);
+  std::string_view left = bytes;
+  const std::optional<ControlMessage> read = take_message(left);
+  EXPECT_TRUE(read && left.empty());
+  return std::get<T>(*read);
+}
+
+TEST(ControlMessage, ComesOutAsItWentIn) {
+  const auto order = there_and_back<OrderMessage>(OrderMessage{7, "a job"});
+  EXPECT_EQ(order.number, 7U);
+  EXPECT_EQ(order.job, "a job");
+  const auto failure = there_and_back<FailureMessage>(
+      FailureMessage{3, FaultKind::kOutOfMemory, "rank 1, step 4: out of memory"});
+  EXPECT_EQ(failure.kind, FaultKind::kOutOfMemory);
+  EXPECT_EQ(failure.sentence, "rank 1, step 4: out of memory");
+  const auto ready = there_and_back<ReadyMessage>(ReadyMessage{12, {"", "losses"}});
+  EXPECT_EQ(ready.step, 12);
+  EXPECT_EQ(ready.notes, (std::vector<std::string>{"", "losses"}));
+}
+
+TEST(ControlMessage, IsNotThereBeforeItsLastByte) {
+  const std::string bytes = to_bytes(CommitMessage{5}) + to_bytes(AbortMessage{"rank 1 is lost"});
+  const std::size_t first = to_bytes(CommitMessage{5}).size();
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    std::string_view left(bytes.data(), size);
+    int messages = 0;
+    while (take_message(left)) ++messages;
+    EXPECT_EQ(messages, size >= first ? 1 : 0) << size << " bytes";
+  }
+}
+
+TEST(ControlMessage, RefusesWhatNoMessageBeginsWith) {
+  const auto refused = [](std::string bytes) {
+    std::string_view left = bytes;
+    try {
+      (void)take_message(left);
+    } catch (const WireError& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  const std::string good = to_bytes(CommitMessage{5});
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\n"), "found bytes that begin no control message");
+  std::string later = good;
+  later[4] = 9;
+  EXPECT_EQ(refused(later), "found a control message of version 9, expected version 1");
+  std::string large = good;
+  large[11] = 0x7f;
+  EXPECT_NE(refused(large).find("expected at most 16777216"), std::string::npos);
+  std::string kind = good;
+  kind[12] = 99;
+  EXPECT_EQ(refused(kind), "found kind 99, which there is not");
+  std::string count = to_bytes(AbortMessage{"lost"});
+  count[16] = 120;
+  EXPECT_EQ(refused(count), "found a list that is longer than what holds it");
+}
+
+TEST(ControlMessage, SurvivesAnyByteThatChanges) {
+  constexpr std::uint64_t kSeed = 24;
+  SCOPED_TRACE(kSeed);
+  std::mt19937_64 random(kSeed);
+  const std::string good =
+      to_bytes(OrderMessage{1, encode(Job(StepJob{{.step = 4, .rate_factors = {1, 0.5}}, {}}))}) +
+      to_bytes(ReadyMessage{4, {"note"}});
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes = good;
+    for (int flips = 0; flips < 1 + i % 3; ++flips) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    std::string_view left = bytes;
+    try {
+      while (const auto message = take_message(left)) {
+        if (const auto* const order = std::get_if<OrderMessage>(&*message)) {
+          (void)decode<Job>(order->job);
+        }
+      }
+    } catch (const WireError&) {
+      continue;  // told in a sentence, which is all that is asked
+    }
+  }
+}
+
+TEST(Wire, CarriesEveryJobAndItsAnswer) {
+  StepAnswer answer;
+  answer.losses = {{MicroBatchId{2}, LayerId{7}, 0.25}};
+  answer.non_finite_gradient = LayerId{3};
+  answer.spans = {{DeviceId{1}, Lane::kSend, parse_action("1:2SEND_F0>5"), TimePoint{Duration{5}},
+                   TimePoint{Duration{9}}}};
+  answer.spans[0].action.step = 11;
+  MeasuredMemory memory;
+  memory.device = DeviceId{1};
+  memory.total_peak = Bytes{77};
+  memory.curve = {{TimePoint{Duration{1}}, Bytes{5}}};
+  answer.memory = {memory};
+  answer.note = "a batch of 5 samples runs as 1f1b";
+  const auto read = decode<StepAnswer>(encode(answer));
+  EXPECT_EQ(read.losses, answer.losses);
+  EXPECT_EQ(read.non_finite_gradient, answer.non_finite_gradient);
+  EXPECT_EQ(read.spans, answer.spans);
+  EXPECT_EQ(read.memory.at(0).curve, memory.curve);
+  EXPECT_EQ(read.note, answer.note);
+  const auto job = decode<Job>(encode(Job(JoinJob{3, {0, 1, -1}})));
+  EXPECT_EQ(std::get<JoinJob>(job).process_of, (std::vector<int>{0, 1, -1}));
+  EXPECT_THROW((void)decode<StepAnswer>(encode(answer) + "x"), WireError);
+}
+
+}  // namespace
+}  // namespace frazil

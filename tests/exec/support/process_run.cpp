@@ -1,0 +1,139 @@
+#include "tests/exec/support/process_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/communication/process_communicator.h"
+#include "exec/control/control_member.h"
+#include "exec/links/socket.h"
+#include "exec/run/job_codec.h"
+#include "exec/run/serve_pool.h"
+#include "exec/train/run_world.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Differs from call to call, the same way in every process of the test program.
+ProcessShape next_shape(int devices) {
+  static std::atomic<unsigned> calls{0};
+  const unsigned call = calls++;
+  const int processes = call % 2 == 0 ? devices : std::min(devices, 2);
+  return {spread_devices(devices, processes),
+          call % 3 == 2 ? ProcessLinks::kTcp : ProcessLinks::kUnix};
+}
+
+std::vector<std::vector<PeerSockets>> connect_all(int processes, ProcessLinks links) {
+  return links == ProcessLinks::kTcp ? make_tcp_mesh(processes) : make_socket_pairs(processes);
+}
+
+}  // namespace
+
+struct MemberThreads::Member {
+  int process = 0;
+  Descriptor leader;  // the member's end
+  Descriptor end;     // the leader's
+  std::vector<PeerSockets> peers;
+  std::atomic<DevicePool*> pool{nullptr};
+  std::shared_ptr<PeerLinks> links;
+  int control = -1;  // number of `leader`, to cut it off
+  std::thread thread;
+};
+
+MemberThreads::MemberThreads(const ModelSpec& model, const OptimizerConfig& optimizer,
+                             std::uint64_t seed, const ProcessShape& shape,
+                             const RunOptions& options)
+    : model_(model), optimizer_(optimizer), seed_(seed), shape_(shape), options_(options) {
+  const int processes = 1 + *std::max_element(shape.process_of.begin(), shape.process_of.end());
+  std::vector<std::vector<PeerSockets>> mesh = connect_all(processes, shape.links);
+  own_peers_ = std::move(mesh[0]);
+  for (int process = 1; process < processes; ++process) {
+    auto member = std::make_unique<Member>();
+    member->process = process;
+    SocketPair control = make_socket_pair();
+    member->end = std::move(control[0]);
+    member->leader = std::move(control[1]);
+    member->peers = std::move(mesh[static_cast<std::size_t>(process)]);
+    members_.push_back(std::move(member));
+  }
+  for (const auto& member : members_) {
+    member->thread = std::thread([this, own = member.get()] { serve_as(*own); });
+  }
+}
+
+MemberThreads::~MemberThreads() {
+  for (const auto& member : members_) member->thread.join();
+}
+
+RunWorld MemberThreads::world() {
+  RunWorld world{.place = place_of(shape_.process_of, 0),
+                 .join = join_over_links(std::move(own_peers_), 0, /*has_core_per_rank=*/false)};
+  for (const auto& member : members_)
+    world.members.emplace(member->process, std::move(member->end));
+  return world;
+}
+
+void MemberThreads::show(const std::vector<Samples>& micro_batches,
+                         const std::vector<std::int64_t>& numbers) {
+  const std::lock_guard<std::mutex> lock(shown_);
+  micro_batches_ = micro_batches;
+  numbers_ = numbers;
+}
+
+void MemberThreads::show(const Samples& samples) {
+  const std::lock_guard<std::mutex> lock(shown_);
+  evaluated_ = samples;
+}
+
+const DevicePool& MemberThreads::pool(int process) const {
+  return *members_.at(static_cast<std::size_t>(process - 1))->pool.load();
+}
+
+void MemberThreads::serve_as(Member& own) {
+  ControlMember control(std::move(own.leader), [&own](const std::string& sentence) {
+    if (DevicePool* const pool = own.pool.load()) pool->abort(sentence);
+  });
+  try {
+    const std::optional<OrderMessage> setup = control.next();
+    if (!setup) return;
+    DevicePool pool(model_, optimizer_, seed_, place_of(shape_.process_of, own.process), options_);
+    own.pool.store(&pool);
+    control.answer(setup->number, encode(Done{}));
+    const MemberSource source{
+        .micro_batches =
+            [this](const SampleRange&) {
+              const std::lock_guard<std::mutex> lock(shown_);
+              return micro_batches_;
+            },
+        .cache_numbers =
+            [this](const SampleRange&) {
+              const std::lock_guard<std::mutex> lock(shown_);
+              return numbers_;
+            },
+        .part = [this](SamplePart) -> const Samples& { return evaluated_; },
+        .join = join_over_links(std::move(own.peers), own.process, /*has_core_per_rank=*/false)};
+    (void)serve(pool, control, source, options_);
+    own.pool.store(nullptr);
+  } catch (const PeerLost&) {
+    own.pool.store(nullptr);  // the leader is gone, as at the end of a test that fails
+  }
+}
+
+ProcessRun::ProcessRun(const ModelSpec& model, const OptimizerConfig& optimizer, std::uint64_t seed,
+                       int devices, const RunOptions& options)
+    : ProcessRun(model, optimizer, seed, next_shape(devices), options) {}
+
+StepResult ProcessRun::step(Step step, double learning_rate,
+                            const std::vector<Samples>& micro_batches, bool record,
+                            const std::vector<double>& rate_factors,
+                            const std::vector<std::int64_t>& sample_ids) {
+  show(micro_batches, sample_ids);
+  return Run::step(step, learning_rate, micro_batches, record, rate_factors, sample_ids);
+}
+
+Run::Evaluation ProcessRun::evaluate(const Samples& samples, int micro_batch_size) {
+  show(samples);
+  return Run::evaluate(samples, micro_batch_size);
+}
+
+}  // namespace frazil
