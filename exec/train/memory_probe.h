@@ -1,6 +1,7 @@
 #pragma once
 // Measures how fast the devices of this process copy the state of layers into memory that is kept
-// for it, as a transition does (exec/state/layer_moves.h), and how fast one thread hashes the state.
+// for it, as a transition does (exec/state/layer_moves.h), and how fast one thread hashes the
+// state.
 
 #include "exec/measuring/processor_caches.h"
 #include "exec/run/run.h"
