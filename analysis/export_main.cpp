@@ -147,15 +147,18 @@ void export_torchtitan(const Flags& values, const WhatIfInputs& inputs, const st
   write_files(values, {{csv, texts.front()}, {prefix + ".toml", toml}});
 }
 
-SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if) {
+SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if,
+                              const StepOptions& options = {}) {
   return is_what_if ? simulate_what_if(inputs)
-                    : simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
+                    : simulate_step(inputs.plan, {inputs.profile, inputs.cluster}, options);
 }
 
 void export_chakra(const Flags& values, const WhatIfInputs& inputs, bool is_what_if,
                    const std::string& prefix) {
   const auto& [profile, cluster, plan] = inputs;
-  ChakraTraces traces = to_chakra(simulate_inputs(inputs, is_what_if), plan, {profile, cluster});
+  // A Chakra trace cannot say that devices wait for each other without a message.
+  const SimulatedStep step = simulate_inputs(inputs, is_what_if, {.commit_round = false});
+  ChakraTraces traces = to_chakra(step, plan, {profile, cluster});
   std::vector<NewFile> files;
   for (std::string& trace : traces.files) {
     files.push_back({fmt::format("{}.{}.et", prefix, files.size()), std::move(trace)});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -24,8 +25,13 @@ class ClusterCheck {
     if (cluster_.devices.empty()) fail("no device", "at least one");
     check_hosts();
     check_devices();
+    check_processes();
     check_link(cluster_.default_link, "the default link");
+    for (const LinkClass each : kLinkClasses) {
+      check_link(cluster_.usual_link(each), fmt::format("the link of class {}", name_of(each)));
+    }
     check_links();
+    check_time(cluster_.commit_round.value_or(Duration{0}), "a commit round");
   }
 
  private:
@@ -78,6 +84,23 @@ class ClusterCheck {
     }
   }
 
+  void check_processes() const {
+    std::map<ProcessId, HostId> host_of;
+    for (const Device& device : cluster_.devices) {
+      if (device.process == kUnnamedProcess) continue;
+      if (device.process < kUnnamedProcess) {
+        fail(fmt::format("device \"{}\" in process {}", device.name, device.process.value),
+             "a process from 0 up");
+      }
+      const auto [known, is_new] = host_of.emplace(device.process, device.host);
+      if (is_new || known->second == device.host) continue;
+      fail(fmt::format("process {} on host \"{}\" and host \"{}\"", device.process.value,
+                       cluster_.hosts[known->second.index()].name,
+                       cluster_.hosts[device.host.index()].name),
+           "every process on one host");
+    }
+  }
+
   void check_link(const Link& link, const std::string& what) const {
     check_time(link.latency, what + " with a latency");
     if (link.bandwidth.count < 0) {
@@ -110,6 +133,35 @@ class ClusterCheck {
 
 }  // namespace
 
+std::string_view name_of(LinkClass link_class) {
+  switch (link_class) {
+    case LinkClass::kProcess:
+      return "process";
+    case LinkClass::kHost:
+      return "host";
+    case LinkClass::kNetwork:
+      return "network";
+  }
+  return "";
+}
+
+bool LinkClasses::empty() const {
+  return std::none_of(by_class.begin(), by_class.end(),
+                      [](const std::optional<Link>& link) { return link.has_value(); });
+}
+
+LinkClass Cluster::class_of(DeviceId from, DeviceId to) const {
+  const Device& one = devices[from.index()];
+  const Device& other = devices[to.index()];
+  if (one.host != other.host) return LinkClass::kNetwork;
+  return one.process == other.process ? LinkClass::kProcess : LinkClass::kHost;
+}
+
+const Link& Cluster::usual_link(LinkClass link_class) const {
+  const std::optional<Link>& own = link_classes[link_class];
+  return own ? *own : default_link;
+}
+
 Link Cluster::link(DeviceId from, DeviceId to) const {
   ENSURE(from.index() < devices.size() && to.index() < devices.size(), "no such device");
   if (from == to) return Link{};
@@ -117,7 +169,7 @@ Link Cluster::link(DeviceId from, DeviceId to) const {
       links.begin(), links.end(), Ends{from, to},
       [](const DirectedLink& link, const Ends& wanted) { return ends(link) < wanted; });
   const bool is_listed = place != links.end() && ends(*place) == Ends{from, to};
-  return is_listed ? place->link : default_link;
+  return is_listed ? place->link : usual_link(class_of(from, to));
 }
 
 Cluster make_uniform_cluster(int devices, Bytes memory_limit, Link link) {

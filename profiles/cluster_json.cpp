@@ -52,6 +52,10 @@ class ClusterReader {
       cluster_.default_link = take_link(link_fields);
       link_fields.finish();
     }
+    if (const auto classes = fields.optional("link_classes")) read_link_classes(*classes);
+    if (const auto round = fields.optional("commit_round_ns")) {
+      cluster_.commit_round = Duration{round->integer(0, kLargestQuantity)};
+    }
     if (const auto links = fields.optional("links")) {
       for (const JsonCursor& link : links->items()) read_link(link);
     }
@@ -92,8 +96,31 @@ class ClusterReader {
     device.time_ppm = take_or(fields, "time_ppm", device.time_ppm, 1, kLargestTimePpm);
     device.action_overhead = take_duration(fields, "action_overhead_ns");
     device.step_overhead = take_duration(fields, "step_overhead_ns");
+    if (const auto process = fields.optional("process")) read_process(*process, device);
     fields.finish();
     cluster_.devices.push_back(std::move(device));
+  }
+
+  void read_process(const JsonCursor& cursor, Device& device) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    device.process = ProcessId(static_cast<std::int32_t>(cursor.integer(0, kMost)));
+    const auto [known, is_new] = host_of_process_.emplace(device.process, device.host);
+    if (is_new || known->second == device.host) return;
+    const std::string& host = cluster_.hosts[known->second.index()].name;
+    cursor.fail(cursor.describe() + ", which is a process of host " + json_string(host),
+                "every process on one host");
+  }
+
+  void read_link_classes(const JsonCursor& cursor) {
+    JsonFields classes(cursor);
+    for (const LinkClass each : kLinkClasses) {
+      const auto link = classes.optional(std::string(name_of(each)));
+      if (!link) continue;
+      JsonFields fields(*link);
+      cluster_.link_classes[each] = take_link(fields);
+      fields.finish();
+    }
+    classes.finish();
   }
 
   void read_link(const JsonCursor& cursor) {
@@ -117,12 +144,41 @@ class ClusterReader {
   Cluster cluster_;
   std::map<std::string, HostId> hosts_;
   std::set<std::string> device_names_;
+  std::map<ProcessId, HostId> host_of_process_;
   std::map<std::pair<DeviceId, DeviceId>, Link> links_;
 };
 
 std::string link_members(const Link& link) {
   return fmt::format(R"("latency_ns": {}, "bandwidth_bytes_per_second": {})", link.latency.count(),
                      link.bandwidth.count);
+}
+
+std::string device_text(const Device& device, const Cluster& cluster) {
+  const bool is_named = device.process != kUnnamedProcess;
+  return fmt::format(R"({{"name": {}, "host": {}, "memory_limit_bytes": {}, "time_ppm": {}, )"
+                     R"("action_overhead_ns": {}, "step_overhead_ns": {}{}}})",
+                     json_string(device.name),
+                     json_string(cluster.hosts.at(device.host.index()).name),
+                     device.memory_limit.count, device.time_ppm, device.action_overhead.count(),
+                     device.step_overhead.count(),
+                     is_named ? fmt::format(R"(, "process": {})", device.process.value) : "");
+}
+
+// Returns the lines of the keys that a cluster which tells nothing of processes does not have.
+std::string process_lines(const Cluster& cluster) {
+  std::string lines;
+  std::vector<std::string> classes;
+  for (const LinkClass each : kLinkClasses) {
+    const std::optional<Link>& link = cluster.link_classes[each];
+    if (link) classes.push_back(fmt::format(R"("{}": {{{}}})", name_of(each), link_members(*link)));
+  }
+  if (!classes.empty()) {
+    lines += fmt::format("  \"link_classes\": {{\n    {}\n  }},\n", fmt::join(classes, ",\n    "));
+  }
+  if (cluster.commit_round) {
+    lines += fmt::format("  \"commit_round_ns\": {},\n", cluster.commit_round->count());
+  }
+  return lines;
 }
 
 // Returns a JSON list with one item per line.
@@ -144,14 +200,7 @@ std::string to_json(const Cluster& cluster) {
                                 host.memory.count));
   }
   std::vector<std::string> devices;
-  for (const Device& device : cluster.devices) {
-    devices.push_back(fmt::format(
-        R"({{"name": {}, "host": {}, "memory_limit_bytes": {}, "time_ppm": {}, )"
-        R"("action_overhead_ns": {}, "step_overhead_ns": {}}})",
-        json_string(device.name), json_string(cluster.hosts.at(device.host.index()).name),
-        device.memory_limit.count, device.time_ppm, device.action_overhead.count(),
-        device.step_overhead.count()));
-  }
+  for (const Device& device : cluster.devices) devices.push_back(device_text(device, cluster));
   std::vector<std::string> links;
   for (const DirectedLink& link : cluster.links) {
     links.push_back(fmt::format(R"({{"from": {}, "to": {}, {}}})", link.from.value, link.to.value,
@@ -165,10 +214,12 @@ std::string to_json(const Cluster& cluster) {
       "  \"hosts\": {},\n"
       "  \"devices\": {},\n"
       "  \"default_link\": {{{}}},\n"
+      "{}"
       "  \"links\": {}\n"
       "}}\n",
       kClusterFormat, kClusterVersion, to_json(cluster.provenance), list_text(hosts),
-      list_text(devices), link_members(cluster.default_link), list_text(links));
+      list_text(devices), link_members(cluster.default_link), process_lines(cluster),
+      list_text(links));
 }
 
 Cluster read_cluster(const std::filesystem::path& path) {

@@ -2,7 +2,8 @@
 // The cluster file: "format": "frazil.cluster", "version": 1; integers, units in key names
 // (memory_limit_bytes, latency_ns, bandwidth_bytes_per_second). A device names its host; a link
 // gives the indices of its devices. These keys may be left out: time_ppm (1000000), overheads (0),
-// default_link (costs nothing), latency_ns and bandwidth_bytes_per_second (0), links, provenance.
+// process (that of the host), default_link (costs nothing), latency_ns and
+// bandwidth_bytes_per_second (0), link_classes and its classes, links, commit_round_ns, provenance.
 // The readers throw InputError with file, line and path.
 
 #include <filesystem>

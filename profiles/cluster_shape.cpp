@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "profiles/error.h"
+#include "profiles/processes.h"
 
 namespace frazil {
 namespace {
@@ -18,12 +19,22 @@ void add_links(std::vector<DirectedLink>& links, int first, int last, Link link)
   }
 }
 
+void add_processes(const ClusterShape& shape, int hosts, Cluster& cluster) {
+  deal_processes(cluster, shape.processes, "cluster");
+  cluster.commit_round = shape.commit_round;
+  if (!shape.in_process) return;
+  cluster.link_classes[LinkClass::kProcess] = shape.in_process;
+  cluster.link_classes[LinkClass::kHost] = shape.within;
+  if (hosts > 1) cluster.link_classes[LinkClass::kNetwork] = shape.between;
+}
+
 }  // namespace
 
 Cluster make_cluster(const ClusterShape& shape) {
   ENSURE(shape.devices > 0 && shape.per_host > 0, "a cluster has devices on hosts");
   const int hosts = divide_up(shape.devices, shape.per_host);
-  const std::int64_t links_of_a_device = hosts == 1 ? 0 : shape.per_host - 1;
+  const bool lists_links = hosts > 1 && !shape.in_process;
+  const std::int64_t links_of_a_device = lists_links ? shape.per_host - 1 : 0;
   if (shape.devices > kMostDevices || links_of_a_device * shape.devices > kMostLinks) {
     throw InputError("cluster", 0,
                      fmt::format("{} devices, {} on a host", shape.devices, shape.per_host),
@@ -41,8 +52,9 @@ Cluster make_cluster(const ClusterShape& shape) {
                                  .host = HostId{host},
                                  .memory_limit = shape.memory});
     }
-    if (hosts > 1) add_links(cluster.links, first, last, shape.within);
+    if (lists_links) add_links(cluster.links, first, last, shape.within);
   }
+  if (shape.processes > 0) add_processes(shape, hosts, cluster);
   validate(cluster, "cluster");
   return cluster;
 }

@@ -2,6 +2,8 @@
 // Makes a cluster of equal devices on equal hosts, so that nobody writes its devices and links by
 // hand.
 
+#include <optional>
+
 #include "profiles/cluster.h"
 
 namespace frazil {
@@ -18,10 +20,17 @@ struct ClusterShape {
   Link within;            // between two devices of a host
   Link between;           // between devices of different hosts
   Provenance provenance;  // taken over
+
+  // Processes of the whole cluster, dealt by deal_processes() (profiles/processes.h); 0: none are
+  // named, and the cluster tells nothing of processes.
+  int processes = 0;
+  std::optional<Link> in_process;  // between two devices of a process; none: as `within`
+  std::optional<Duration> commit_round;
 };
 
 // Returns devices "device0", ... on hosts "host0", ..., neighbours on one host. Throws InputError
-// (line 0) for more devices or links than the most. Requires: at least one device and one per host.
+// (line 0) for more devices or links than the most, and for processes that cannot be dealt.
+// Requires: at least one device and one per host; what is said of processes comes with processes.
 Cluster make_cluster(const ClusterShape& shape);
 
 }  // namespace frazil

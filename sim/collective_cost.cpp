@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "profiles/error.h"
+#include "profiles/processes.h"
 
 namespace frazil {
 namespace {
@@ -19,9 +20,9 @@ void slow_to(Link& slowest, const Link& link) {
 }
 
 // Returns the largest latency and the smallest bandwidth between any two of the devices. A pair
-// without a listed link has the default link. Requires: devices differ.
+// without a listed link has that of its class. Requires: devices differ.
 Link slowest_link(const std::vector<DeviceId>& devices, const Cluster& cluster) {
-  if (cluster.links.empty()) {
+  if (cluster.links.empty() && cluster.link_classes.empty()) {
     return cluster.default_link;
   }
   std::vector<bool> is_inside(cluster.devices.size(), false);
@@ -29,15 +30,15 @@ Link slowest_link(const std::vector<DeviceId>& devices, const Cluster& cluster) 
     is_inside.at(device.index()) = true;
   }
   Link slowest;
-  std::size_t listed = 0;
+  PairCounts unlisted = count_pairs(cluster, devices);
   for (const DirectedLink& link : cluster.links) {
     if (is_inside[link.from.index()] && is_inside[link.to.index()]) {
       slow_to(slowest, link.link);
-      ++listed;
+      --unlisted[static_cast<std::size_t>(cluster.class_of(link.from, link.to))];
     }
   }
-  if (listed < devices.size() * (devices.size() - 1)) {
-    slow_to(slowest, cluster.default_link);
+  for (const LinkClass each : kLinkClasses) {
+    if (unlisted[static_cast<std::size_t>(each)] > 0) slow_to(slowest, cluster.usual_link(each));
   }
   return slowest;
 }

@@ -116,8 +116,8 @@ void append_messages(std::vector<Action>& list, const Action& cause, ActionKind 
 // Completes the list of one device, action by action.
 class ListCompleter {
  public:
-  ListCompleter(const Plan& plan, const std::vector<PipelineLinks>& links, bool clip)
-      : plan_(plan), links_(links), clip_(clip), waits_(has_gradient_waits(plan)) {}
+  ListCompleter(const Plan& plan, const std::vector<PipelineLinks>& links, bool barrier)
+      : plan_(plan), links_(links), barrier_(barrier), waits_(has_gradient_waits(plan)) {}
 
   void append(const Action& action) {
     if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
@@ -144,9 +144,9 @@ class ListCompleter {
       if (links(pipeline, stage).has_other_owners) {
         list_.push_back(make_stage_action(pipeline, stage, ActionKind::kReduceGradients));
       }
-      if (!clip_) list_.push_back(make_stage_action(pipeline, stage, ActionKind::kUpdate));
+      if (!barrier_) list_.push_back(make_stage_action(pipeline, stage, ActionKind::kUpdate));
     }
-    if (!clip_ || stages.empty()) return;
+    if (!barrier_ || stages.empty()) return;
     Action barrier;
     barrier.kind = ActionKind::kBarrier;
     list_.push_back(barrier);
@@ -181,7 +181,7 @@ class ListCompleter {
           "{} stands among the backwards, where gradients of several devices are not added yet",
           to_text(action)));
     }
-    if (clip_) {
+    if (barrier_) {
       throw InfeasibleError(fmt::format(
           "a global gradient norm needs all gradients before an update, but {} stands among the "
           "backwards",
@@ -260,7 +260,7 @@ class ListCompleter {
 
   const Plan& plan_;
   const std::vector<PipelineLinks>& links_;
-  bool clip_;
+  bool barrier_;
   bool waits_;
   std::set<WorkKey> waited_;
   std::vector<Action> list_;
@@ -280,11 +280,11 @@ std::string to_text(const Schedule& schedule) {
 }
 
 Schedule complete_schedule(const Schedule& compute, const Plan& plan, const ModelProfile& profile,
-                           const Activity& activity, bool clip) {
+                           const Activity& activity, bool barrier) {
   const std::vector<PipelineLinks> links = link_pipelines(plan, profile, activity);
   Schedule completed;
   for (std::size_t device = 0; device < compute.devices.size(); ++device) {
-    ListCompleter completer(plan, links, clip);
+    ListCompleter completer(plan, links, barrier);
     for (const Action& action : compute.devices[device]) completer.append(action);
     completer.finish(DeviceId{device});
     completed.devices.push_back(completer.take());

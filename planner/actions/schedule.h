@@ -34,10 +34,11 @@ std::string to_text(const Schedule& schedule);
 //             itself. Stages come in the order of their first layers, so that owners meet in one
 //             order everywhere. A device without a micro-batch of its own joins both.
 // clang-format on
-// Actions of stages with nothing to do (B of a frozen stage) are dropped. `clip` puts one BARRIER
-// per device between all its reductions and its updates (a global norm needs all gradients). Throws
-// InfeasibleError if updates among the backwards meet several owners or `clip`.
+// Actions of stages with nothing to do (B of a frozen stage) are dropped. `barrier` puts one
+// BARRIER per device between all its reductions and its updates: clipping by the global norm needs
+// all gradients, and so does a commit round (planner/plan/commit_round.h). Throws InfeasibleError
+// if updates among the backwards meet several owners or `barrier`.
 Schedule complete_schedule(const Schedule& compute, const Plan& plan, const ModelProfile& profile,
-                           const Activity& activity, bool clip = false);
+                           const Activity& activity, bool barrier = false);
 
 }  // namespace frazil

@@ -13,6 +13,7 @@
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/doubts.h"
 #include "planner/prediction/plan_notation.h"
+#include "planner/prediction/process_notes.h"
 #include "planner/prediction/ranking.h"
 #include "profiles/quantity_text.h"
 
@@ -178,7 +179,7 @@ std::string print_simulation(const SimulatedPlan& simulated) {
       percent(bubble_of_span(simulation.timeline)),
       describe_bounds(simulation.makespan, bounds.makespan, any_plan));
   if (overlap) text += text_of(*overlap, plan);
-  text += device_rows(simulated);
+  text += device_rows(simulated) + list_processes(setting.cluster());
   if (const auto overflow = find_overflow(simulation.memory, setting.cluster())) {
     text += fmt::format("this plan does not fit into memory, and train refuses it: {}\n",
                         overflow->reason);
@@ -187,7 +188,9 @@ std::string print_simulation(const SimulatedPlan& simulated) {
   }
   if (find_activity(setting.profile(), plan).cached > 0) text += kCacheNote;
   return text + list_flags(setting.profile(), simulation.extrapolated) +
-         list_free_links(setting.cluster()) + draw_small(simulation.timeline);
+         list_free_links(setting.cluster()) +
+         list_commit_rounds(std::vector{&plan}, setting.cluster()) +
+         draw_small(simulation.timeline);
 }
 
 std::string simulation_json(const SimulatedPlan& simulated) {
@@ -209,6 +212,8 @@ std::string simulation_json(const SimulatedPlan& simulated) {
   json["backward_was_split_by_rule"] = profile.backward_was_split_by_rule;
   json["bytes_are_placeholders"] = !unknown_bytes(profile).empty();
   json.update(Json::parse(doubts_json(profile)));
+  json.update(Json::parse(processes_json(cluster)));
+  json.update(Json::parse(commit_round_json(plan, cluster)));
   if (find_activity(profile, plan).cached > 0) json["cache_reads_are_free"] = true;
   json["reductions_overlap"] = overlap.has_value();
   if (overlap && plan.reduction == ReductionMode::kFast) {

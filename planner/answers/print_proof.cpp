@@ -8,6 +8,7 @@
 #include "planner/bounds/device_groups.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
+#include "profiles/processes.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -58,10 +59,13 @@ std::string describe_chunks_and_depths(const SearchOptions& options) {
 std::string describe_devices(const SearchOptions& options, const Cluster& cluster) {
   if (!options.joint) return "devices as the cluster lists them";
   const DeviceGroupClasses classes(cluster, options.joint);
-  if (classes.kinds() == 1 && classes.links_are_alike()) return "devices host by host";
+  const std::string by_host =
+      std::string("host by host") +
+      (count_processes(cluster) > 1 ? " and process by process, the largest process first" : "");
+  if (classes.kinds() == 1 && classes.links_are_alike()) return "devices " + by_host;
   const std::string dealt = ", dealt one group or one stage of all groups after the other";
-  if (classes.kinds() == 1) return "devices host by host" + dealt;
-  return "devices of one kind together and host by host, the kinds " +
+  if (classes.kinds() == 1) return "devices " + by_host + dealt;
+  return "devices of one kind together and " + by_host + ", the kinds " +
          std::string(classes.kinds() <= 3 ? "in every order" : "fastest first or slowest first") +
          dealt + ", the slowest idle";
 }

@@ -11,6 +11,7 @@
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/doubts.h"
 #include "planner/prediction/plan_notation.h"
+#include "planner/prediction/process_notes.h"
 #include "planner/schedules/pipeline_group.h"
 #include "profiles/quantity_text.h"
 
@@ -69,6 +70,7 @@ Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
   json["makespan_ns"] = candidate.makespan.count();
   json["samples_per_second"] = samples_per_second(plan, candidate.makespan);
   json.update(Json::parse(bounds_json(candidate.bounds)));
+  json.update(Json::parse(commit_round_json(plan, cluster)));
   Json devices = Json::array();
   for (std::size_t d = 0; d < candidate.memory.size(); ++d) {
     devices.push_back(Json::parse(memory_json(candidate.memory[d], cluster.devices[d])));
@@ -327,6 +329,7 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
   bool extrapolated = false;
   bool caches = false;
   Suffixes shown;
+  std::vector<const Plan*> plans;
   int count = 0;
   const std::vector<Row> rows = list_rows(ranking);
   const int tied = count_tied(ranking, rows);
@@ -335,7 +338,10 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
     const std::string above = is_bounded ? print_gap(ranking, *row.front()) : "";
     const std::string mark = tied > 1 && count <= tied ? "=" : "";
     text += print_row(row, mark + std::to_string(count), widths, setting, above);
-    for (const Candidate* const candidate : row) shown.add(suffixes_of(candidate->plan));
+    for (const Candidate* const candidate : row) {
+      shown.add(suffixes_of(candidate->plan));
+      plans.push_back(&candidate->plan);
+    }
     extrapolated = extrapolated || row.front()->extrapolated;
     caches = caches || row.front()->plan.cache_frozen_prefix;
   }
@@ -353,7 +359,7 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
   if (ranking.left) text += text_of(*ranking.left, *ranking.fastest());
   if (caches) text += kCacheNote;
   return text + infeasible + explain_suffixes(shown) + list_flags(setting.profile(), extrapolated) +
-         list_free_links(cluster);
+         list_free_links(cluster) + list_processes(cluster) + list_commit_rounds(plans, cluster);
 }
 
 std::string ranking_json(const Ranking& ranking, Setting setting, int top,
@@ -382,6 +388,7 @@ std::string ranking_json(const Ranking& ranking, Setting setting, int top,
     json["not_looked_at_take_at_least_ns"] = ranking.left->at_least.count();
   }
   json.update(Json::parse(doubts_json(profile)));
+  json.update(Json::parse(processes_json(cluster)));
   json.update(Json::parse(more));
   return json.dump() + "\n";
 }

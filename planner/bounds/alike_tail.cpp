@@ -23,7 +23,7 @@ class AlikeTail {
  public:
   AlikeTail(const Shape& shape, const Proposal& proposal, const ChainSums& sums,
             const Cluster& cluster, const SearchOptions& options)
-      : proposal_(proposal), sums_(sums), cluster_(cluster), options_(options) {
+      : proposal_(proposal), sums_(sums), cluster_(cluster) {
     const auto owners = static_cast<std::size_t>(shape.cell.replicas);
     // Only the number of owners and the most nodes of one make the cost.
     reduction_.devices.assign(owners, DeviceId{0});
@@ -57,14 +57,14 @@ class AlikeTail {
   }
 
   // Returns when the last device ends its updates.
-  Duration update(const DeviceGroupClasses& device_classes) const {
+  Duration update(const DeviceGroupClasses& device_classes, std::optional<Duration> round) const {
     Duration last{0};
     for (const AlikeGroup& group : groups_) {
       for (std::size_t d = 0; d < group.work.size(); ++d) {
         last = std::max({last, group.work[d], group.collective[d]});
       }
     }
-    const Duration barrier = options_.clip ? last : kNoTime;
+    const Duration barrier = round ? last + *round : kNoTime;
     for (std::size_t c = 0; c < groups_.size(); ++c) {
       const AlikeGroup& group = groups_[c];
       const Cluster& devices = device_classes.cluster(proposal_.classes[c].device_class);
@@ -101,7 +101,6 @@ class AlikeTail {
   const Proposal& proposal_;
   const ChainSums& sums_;
   const Cluster& cluster_;
-  const SearchOptions& options_;
   Collective reduction_;
   std::vector<AlikeGroup> groups_;  // by class
 };
@@ -111,11 +110,13 @@ class AlikeTail {
 std::optional<Duration> find_alike_makespan(
     const Shape& shape, const Proposal& proposal,
     const std::vector<const std::vector<Duration>*>& last_work, Setting setting,
-    const DeviceGroupClasses& device_classes, const SpaceSums& sums, const SearchOptions& options) {
+    const DeviceGroupClasses& device_classes, const SpaceSums& sums, const SearchOptions& options,
+    std::optional<Duration> barrier) {
   const Placement placement = placement_of(shape.variant);
-  if (directions(placement) > 1 || !setting.cluster().links.empty()) return std::nullopt;
-  if (!setting.profile().tied.empty()) return std::nullopt;
-  AlikeTail tail(shape, proposal, sums.of(shape), setting.cluster(), options);
+  const Cluster& cluster = setting.cluster();
+  if (directions(placement) > 1 || !cluster.links.empty()) return std::nullopt;
+  if (!cluster.link_classes.empty() || !setting.profile().tied.empty()) return std::nullopt;
+  AlikeTail tail(shape, proposal, sums.of(shape), cluster, options);
   for (std::size_t c = 0; c < proposal.classes.size(); ++c) {
     std::vector<LayerSpan> spans = sums.spans_of(proposal.classes[c].cuts);
     const auto devices = static_cast<int>(last_work[c]->size());
@@ -126,7 +127,7 @@ std::optional<Duration> find_alike_makespan(
     tail.add(std::move(spans), std::move(device_of), *last_work[c]);
   }
   tail.reduce();
-  return tail.update(device_classes);
+  return tail.update(device_classes, barrier);
 }
 
 }  // namespace frazil

@@ -14,11 +14,13 @@
 namespace frazil {
 
 // Returns what ReductionTail::makespan() does; none for other groups, for parameters that are tied
-// and for listed links. `last_work`: by class of the proposal, then by device of its groups, when
-// the device ends its last work. Requires: every group has micro-batches.
+// and for links that are listed or have classes. `last_work`: by class of the proposal, then by
+// device of its groups, when the device ends its last work. `barrier`: as ReductionTail takes it.
+// Requires: every group has micro-batches.
 std::optional<Duration> find_alike_makespan(
     const Shape& shape, const Proposal& proposal,
     const std::vector<const std::vector<Duration>*>& last_work, Setting setting,
-    const DeviceGroupClasses& device_classes, const SpaceSums& sums, const SearchOptions& options);
+    const DeviceGroupClasses& device_classes, const SpaceSums& sums, const SearchOptions& options,
+    std::optional<Duration> barrier);
 
 }  // namespace frazil

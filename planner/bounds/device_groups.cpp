@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/processes.h"
 
 namespace frazil {
 namespace {
@@ -18,7 +19,8 @@ std::size_t index_of(int value) { return static_cast<std::size_t>(value); }
 
 }  // namespace
 
-DeviceGroupClasses::DeviceGroupClasses(const Cluster& cluster, bool joint) : cluster_(cluster) {
+DeviceGroupClasses::DeviceGroupClasses(const Cluster& cluster, bool joint)
+    : cluster_(cluster), tells_processes_(tells_processes(cluster)) {
   find_kinds();
   find_links();
   find_best();
@@ -43,9 +45,31 @@ void DeviceGroupClasses::find_kinds() {
         static_cast<int>(std::find_if(kinds_.begin(), kinds_.end(), same) - kinds_.begin()));
     by_speed_.emplace_back(by_speed_.size());
   }
+  sort_by_speed();
+}
+
+// Brings the largest process of each kind to the front of its host, and its host to the front of
+// the kind, so that a plan has its devices in one process if it can.
+void DeviceGroupClasses::sort_by_speed() {
+  using Home = std::pair<HostId, ProcessId>;
+  std::vector<std::map<Home, int>> sizes(kinds_.size());
+  std::vector<Home> homes(kinds_.size());
+  const auto home_of = [&](DeviceId id) {
+    const Device& device = cluster_.devices[id.index()];
+    return Home{device.host, device.process};
+  };
+  for (const DeviceId id : by_speed_) ++sizes[index_of(kind_of_[id.index()])][home_of(id)];
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    const auto smaller = [](const auto& a, const auto& b) { return a.second < b.second; };
+    homes[kind] = std::max_element(sizes[kind].begin(), sizes[kind].end(), smaller)->first;
+    if (!tells_processes_) homes[kind] = sizes[kind].begin()->first;
+  }
   std::sort(by_speed_.begin(), by_speed_.end(), [&](DeviceId a, DeviceId b) {
     const auto key = [&](DeviceId id) {
-      return std::tuple(kind_of_[id.index()], cluster_.devices[id.index()].host, id);
+      const int kind = kind_of_[id.index()];
+      const auto [host, process] = home_of(id);
+      const auto [first_host, first_process] = homes[index_of(kind)];
+      return std::tuple(kind, host != first_host, host, process != first_process, process, id);
     };
     return key(a) < key(b);
   });
@@ -71,21 +95,35 @@ void DeviceGroupClasses::find_arrangements() {
 }
 
 void DeviceGroupClasses::find_links() {
-  links_.push_back(cluster_.default_link);
-  if (cluster_.links.empty()) return;
+  if (cluster_.links.empty() && cluster_.link_classes.empty()) {
+    links_.push_back(cluster_.default_link);
+    return;
+  }
   const std::size_t devices = cluster_.devices.size();
   link_at_.assign(devices * devices, 0);
   std::map<std::pair<Duration, BytesPerSecond>, std::int32_t> known;
   const auto find = [&](const Link& link) {
     const auto [place, is_new] =
         known.try_emplace({link.latency, link.bandwidth}, static_cast<std::int32_t>(known.size()));
-    if (is_new && place->second > 0) links_.push_back(link);
+    if (is_new) links_.push_back(link);
     return place->second;
   };
-  find(cluster_.default_link);
+  if (cluster_.link_classes.empty()) {
+    find(cluster_.default_link);
+  } else {
+    for (std::size_t from = 0; from < devices; ++from) {
+      for (std::size_t to = 0; to < devices; ++to) {
+        if (from == to) continue;
+        const LinkClass own = cluster_.class_of(DeviceId{from}, DeviceId{to});
+        link_at_[from * devices + to] = find(cluster_.usual_link(own));
+      }
+    }
+  }
   for (const DirectedLink& link : cluster_.links) {
     link_at_[link.from.index() * devices + link.to.index()] = find(link.link);
   }
+  if (links_.empty()) links_.push_back(cluster_.default_link);  // a single device
+  if (links_.size() == 1 && cluster_.links.empty()) link_at_.clear();
 }
 
 void DeviceGroupClasses::find_best() {
@@ -125,9 +163,10 @@ int DeviceGroupClasses::find_class(std::span<const DeviceId> devices) {
   if (!is_new) return known->second;
   Cluster& like = clusters_.emplace_back();
   like.hosts = cluster_.hosts;
-  like.default_link = cluster_.default_link;
+  like.default_link = links_.front();
   for (const DeviceId device : devices) {
     like.devices.push_back(cluster_.devices[device.index()]);
+    like.devices.back().process = kUnnamedProcess;  // all groups together have a commit round
   }
   for (std::size_t a = 0; a < devices.size(); ++a) {
     for (std::size_t b = 0; b < devices.size(); ++b) {
@@ -179,6 +218,16 @@ DeviceGroups DeviceGroupClasses::make_groups(const ShapeCell& cell,
     groups[g].device_class = as_before ? groups[g - 1].device_class : find_class(groups[g].devices);
   }
   return groups;
+}
+
+bool DeviceGroupClasses::span_processes(const DeviceGroups& groups) const {
+  if (!tells_processes_) return false;
+  const Device& first = cluster_.devices[groups.front().devices.front().index()];
+  return std::any_of(groups.begin(), groups.end(), [&](const DeviceGroup& group) {
+    return std::any_of(group.devices.begin(), group.devices.end(), [&](DeviceId device) {
+      return !share_process(first, cluster_.devices[device.index()]);
+    });
+  });
 }
 
 const DeviceGroups& DeviceGroupClasses::groups(const ShapeCell& cell, int arrangement) {

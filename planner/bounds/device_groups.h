@@ -7,9 +7,10 @@
 //   together   group g takes the next devices: hosts are kept together along a pipeline
 //   across     stage s of all groups takes the next devices: every group gets its share of each
 //              kind, and equal stages, which reduce with each other, share hosts
-// A cluster of equal devices and links has one arrangement, the devices host by host. With more
-// than three kinds only two orders are taken, those by speed, fastest first and slowest first. Idle
-// devices are the slowest ones, and among equal ones the last.
+// A cluster of equal devices and links has one arrangement, the devices host by host and process by
+// process. With more than three kinds only two orders are taken, those by speed, fastest first and
+// slowest first. Idle devices are the slowest ones, and among equal ones the last. Where a cluster
+// tells of processes, the first devices of a kind are those of its largest process.
 // clang-format on
 
 #include <deque>
@@ -45,6 +46,9 @@ class DeviceGroupClasses {
   bool repeats(const ShapeCell& cell, int arrangement);
 
   const DeviceGroups& groups(const ShapeCell& cell, int arrangement);
+  // True if the devices of the groups lie in more than one process of a cluster that tells of
+  // processes. Requires: some group.
+  bool span_processes(const DeviceGroups& groups) const;
   // Returns the devices and links of a class as a cluster, the devices numbered from 0.
   const Cluster& cluster(int device_class) const {
     return clusters_[static_cast<std::size_t>(device_class)];
@@ -64,6 +68,7 @@ class DeviceGroupClasses {
   using Key = std::tuple<int, int, int, int>;
 
   void find_kinds();
+  void sort_by_speed();
   void find_arrangements();
   void find_links();
   void find_best();
@@ -74,11 +79,12 @@ class DeviceGroupClasses {
   DeviceGroups make_groups(const ShapeCell& cell, const Arrangement& arrangement);
 
   const Cluster& cluster_;
+  bool tells_processes_ = false;
   std::vector<int> kind_of_;           // by DeviceId
   std::vector<Device> kinds_;          // fastest first
   std::vector<DeviceId> by_speed_;     // by kind, host, id
-  std::vector<Link> links_;            // all that differ; the default first
-  std::vector<std::int32_t> link_at_;  // by (from, to); empty where all are the default
+  std::vector<Link> links_;            // all that differ; the usual one first
+  std::vector<std::int32_t> link_at_;  // by (from, to); empty where all are the usual one
   std::vector<Arrangement> arrangements_;
   std::deque<std::vector<DeviceId>> dealt_;  // the devices of groups in another order
   std::map<Key, DeviceGroups> groups_;

@@ -209,10 +209,12 @@ GroupSimulation::Least GroupSimulation::add_up(const Shape& shape, const Proposa
   if (overflow || last > most) return Least{last, overflow};
   std::vector<const std::vector<Duration>*> last_work;
   for (const OrderTimes* own : times) last_work.push_back(&own->last_work);
+  const auto barrier =
+      find_update_barrier(shape, groups, device_classes_, setting_.cluster(), options_);
   const auto alike = find_alike_makespan(shape, proposal, last_work, setting_, device_classes_,
-                                         space_sums_, options_);
+                                         space_sums_, options_, barrier);
   if (alike) return Least{*alike, std::nullopt};
-  ReductionTail tail(shape, proposal, groups, space_sums_, setting_.cluster(), options_);
+  ReductionTail tail(shape, proposal, groups, space_sums_, setting_.cluster(), options_, barrier);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
     for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
@@ -241,7 +243,9 @@ StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& propos
       return outcome;
     }
   }
-  ReductionTail tail(shape, proposal, groups, space_sums_, setting_.cluster(), options_);
+  ReductionTail tail(
+      shape, proposal, groups, space_sums_, setting_.cluster(), options_,
+      find_update_barrier(shape, groups, device_classes_, setting_.cluster(), options_));
   outcome.memory.resize(setting_.cluster().devices.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const GroupRun& own = *runs[static_cast<std::size_t>(proposal.class_of[g])];

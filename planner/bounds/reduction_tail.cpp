@@ -8,6 +8,7 @@
 #include "planner/lowering/reduction_memory.h"
 #include "planner/plan/schedule_facts.h"
 #include "profiles/error.h"
+#include "profiles/processes.h"
 #include "sim/collective_cost.h"
 #include "sim/gradient_tree_shape.h"
 
@@ -23,15 +24,25 @@ int stage_of(const std::vector<LayerSpan>& spans, int layer) {
 
 }  // namespace
 
+std::optional<Duration> find_update_barrier(const Shape& shape, const DeviceGroups& groups,
+                                            const DeviceGroupClasses& device_classes,
+                                            const Cluster& cluster, const SearchOptions& options) {
+  const bool at_end = facts_of(shape.variant.schedule).versions == WeightVersions::kSync;
+  if (at_end && device_classes.span_processes(groups)) return commit_round_of(cluster);
+  return options.clip ? std::optional(Duration{0}) : std::nullopt;
+}
+
 ReductionTail::ReductionTail(const Shape& shape, const Proposal& proposal,
                              const DeviceGroups& groups, const SpaceSums& sums,
-                             const Cluster& cluster, const SearchOptions& options)
+                             const Cluster& cluster, const SearchOptions& options,
+                             std::optional<Duration> barrier)
     : shape_(shape),
       proposal_(proposal),
       groups_(groups),
       space_sums_(sums),
       cluster_(cluster),
       options_(options),
+      barrier_(barrier),
       sums_(sums.of(shape)),
       micro_batches_(divide_up(options.batch_size, shape.cell.micro_batch_size)),
       ends_(cluster.devices.size()) {
@@ -221,7 +232,7 @@ Duration ReductionTail::makespan() {
   for (const DeviceEnds& ends : ends_) {
     last = std::max({last, ends.work, ends.collective});
   }
-  if (options_.clip) barrier = last;
+  if (barrier_) barrier = last + *barrier_;
   for (const DeviceEnds& ends : ends_) {
     Duration time = ends.work;
     for (const Update& update : ends.updates) {

@@ -14,11 +14,19 @@
 
 namespace frazil {
 
+// Returns how long the barrier before the updates of a step takes once all reductions are done: no
+// time where it is there for clipping alone. None if a step on these groups has no barrier.
+std::optional<Duration> find_update_barrier(const Shape& shape, const DeviceGroups& groups,
+                                            const DeviceGroupClasses& device_classes,
+                                            const Cluster& cluster, const SearchOptions& options);
+
 class ReductionTail {
  public:
-  // All must outlive this. Requires: every group has micro-batches.
+  // All must outlive this. `barrier`: what the barrier before the updates takes
+  // (find_update_barrier()). Requires: every group has micro-batches.
   ReductionTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
-                const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options);
+                const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options,
+                std::optional<Duration> barrier);
 
   // Tells when a device ends its last work, counted from the start of the step. `spare` is the most
   // that the device has held until then beside parameters, gradients and optimizer state. These
@@ -96,6 +104,7 @@ class ReductionTail {
   const SpaceSums& space_sums_;
   const Cluster& cluster_;
   const SearchOptions& options_;
+  std::optional<Duration> barrier_;
   const ChainSums& sums_;
   int micro_batches_;
   std::vector<OnePipeline> pipelines_;

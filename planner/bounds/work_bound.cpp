@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/plan/schedule_facts.h"
+#include "profiles/processes.h"
 
 namespace frazil {
 namespace {
@@ -27,6 +28,24 @@ WorkBounds::WorkBounds(const SearchSpace& space, const DeviceGroupClasses& devic
     speed_.push_back(speed_.back() + divide_up(kMillion * kMillion, std::int64_t{ppm}));
   }
   least_speed_ = kMillion * kMillion / slowdowns.back();
+  const std::vector<ScheduleKind>& schedules = space.options.schedules;
+  const bool all_commit = std::all_of(
+      schedules.begin(), schedules.end(),
+      [](ScheduleKind schedule) { return facts_of(schedule).versions == WeightVersions::kSync; });
+  if (all_commit && tells_processes(cluster)) commit_round_ = commit_round_of(cluster);
+  largest_process_ = count_in_largest_process(cluster);
+}
+
+// The round comes between the last work and reduction of any device and the first update of any.
+Duration WorkBounds::commit_round(const ChainSums& sums, int devices) const {
+  const bool commits = devices > largest_process_ && sums.has_update({0, sums.layers()});
+  return commits ? commit_round_ : kNoTime;
+}
+
+NamedBound WorkBounds::with_commit(NamedBound bound, const ChainSums& sums,
+                                   const ShapeCell& cell) const {
+  bound.time += commit_round(sums, cell.used());
+  return bound;
 }
 
 Duration WorkBounds::rounding(std::int64_t actions) const {
@@ -165,6 +184,10 @@ Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
 }
 
 NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const {
+  return with_commit(bound_work(sums, cell), sums, cell);
+}
+
+NamedBound WorkBounds::bound_work(const ChainSums& sums, const ShapeCell& cell) const {
   Duration least = kNever;
   for (const BatchDeal& deal : deals_.list(cell)) {
     least = std::min(least, least_time(sums, cell, kLeast, deal));
@@ -176,13 +199,13 @@ NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const
 NamedBound WorkBounds::bound_longer(const ChainSums& sums, const ShapeCell& cell) const {
   ShapeCell longest = cell;
   longest.longer = std::max(1, std::min(cell.replicas - 1, space_.devices - cell.used()));
-  NamedBound least = bound(sums, longest);
+  NamedBound least = bound_work(sums, longest);
   ShapeCell shortest = cell;
   shortest.longer = 1;  // with the most groups that have an even number of devices
   if (cell.devices % 2 == 0) {
     least.time = std::min(least.time, least_time_of_even(sums, shortest, kLeast));
   }
-  return least;
+  return with_commit(least, sums, shortest);
 }
 
 Duration WorkBounds::reduction(Bytes bytes, int owners, int nodes) const {
@@ -270,6 +293,11 @@ Duration WorkBounds::least_time_of_even(const ChainSums& sums, const ShapeCell& 
 
 NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
                              const VariantClass& variant, Duration most) const {
+  return with_commit(bound_work(sums, cell, variant, most), sums, cell);
+}
+
+NamedBound WorkBounds::bound_work(const ChainSums& sums, const ShapeCell& cell,
+                                  const VariantClass& variant, Duration most) const {
   if (!variant.one_way && cell.longer > 0) {
     return {std::max(kNoTime, least_time_of_even(sums, cell, variant)), "total-work"};
   }
@@ -298,7 +326,8 @@ NamedBound WorkBounds::bound_group(const ChainSums& sums, const ShapeCell& cell,
   const Wide work = static_cast<Wide>(group.work.count()) * deal.micro_batches *
                     (kMillion * kMillion / device_.time_ppm);
   const Duration mean{static_cast<std::int64_t>(work / speed)};
-  return {std::max({kNoTime, mean, group.at_least(deal.micro_batches)}), "total-work"};
+  const Duration least = std::max({kNoTime, mean, group.at_least(deal.micro_batches)});
+  return with_commit({least, "total-work"}, sums, cell);
 }
 
 Bytes WorkBounds::least_memory(const ChainSums& sums, const ShapeCell& cell) const {

@@ -4,6 +4,7 @@
 // variants of a cell. Some group has n whole micro-batches (planner/bounds/batch_deals.h). W is the
 // work of one micro-batch in all layers, T that in a stage, G a group's reductions of all layers,
 // all on the best device and the best link of the cluster. A short last micro-batch is left out.
+// Where the devices of a cell cannot have one process, the commit round comes on top of each bound.
 //   total-work   the largest of
 //                - a group of p devices: the mean, (n W + paths + G) / p
 //                - a group: n times the work of the layers that some device must hold together,
@@ -121,6 +122,13 @@ class WorkBounds {
   // above `most`.
   Duration best_cut(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
                     const BatchDeal& deal, Duration least, Duration most) const;
+  // Returns the commit round that every step on so many devices has.
+  Duration commit_round(const ChainSums& sums, int devices) const;
+  NamedBound with_commit(NamedBound bound, const ChainSums& sums, const ShapeCell& cell) const;
+  // Return the bounds without a commit round.
+  NamedBound bound_work(const ChainSums& sums, const ShapeCell& cell) const;
+  NamedBound bound_work(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
+                        Duration most) const;
   int whole_micro_batches(int size) const { return space_.options.batch_size / size; }
   Duration rounding(std::int64_t actions) const;
 
@@ -139,6 +147,8 @@ class WorkBounds {
   bool rounds_ = false;              // some device's time_ppm is not a million
   std::vector<std::int64_t> speed_;  // of the fastest devices together, 10^12 / ppm rounded up
   std::int64_t least_speed_ = 0;     // of the slowest device, rounded down
+  Duration commit_round_{0};         // 0 where some schedule has none
+  int largest_process_ = 0;          // its devices
 };
 
 }  // namespace frazil

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/lowering/lowering_state.h"
+#include "planner/plan/commit_round.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -32,7 +33,8 @@ class Lowering {
     const auto listed = static_cast<TaskId>(state_.step.graph.size());
     for (TaskId task = 0; task < listed; ++task) connect(task);
     add_collectives(state_);
-    add_barrier(state_, listed);
+    const auto round = find_commit_round(state_.plan, cluster_);
+    add_barrier(state_, listed, round.value_or(Duration{0}));
     hold_states(state_);
     return std::move(state_.step);
   }

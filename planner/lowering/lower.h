@@ -17,7 +17,8 @@
 //                backward of each; after all groups, per pipeline and parameter tied across
 //                devices, a gather of its sums
 //   U            compute, updates of the active layers; waits for its REDUCE_GRAD, and with a
-//                BARRIER for all backwards and reductions of all devices; the squares that clipping
+//                BARRIER for all backwards and reductions of all devices and for the commit round
+//                (planner/plan/commit_round.h), if the step has one; the squares that clipping
 //                exchanges there, 8 bytes per parameter tensor, have no price
 // clang-format on
 // Each device's compute actions run in list order. Memory is that of planner/lowering/footprint.h,

@@ -147,12 +147,12 @@ void add_collectives(LoweringState& state) {
   add_tied_exchanges(state);
 }
 
-void add_barrier(LoweringState& state, TaskId listed) {
+void add_barrier(LoweringState& state, TaskId listed, Duration round) {
   const bool any = std::any_of(state.devices.begin(), state.devices.end(),
                                [](const LoweredDevice& device) { return device.has_barrier; });
   if (!any) return;
-  const WorkId nothing = state.step.graph.add_work(Fixed{});
-  const TaskId barrier = state.add_task(DeviceId{0}, Lane::kHost, nothing, make_barrier_action());
+  const WorkId work = state.step.graph.add_work(Fixed{round});
+  const TaskId barrier = state.add_task(DeviceId{0}, Lane::kHost, work, make_barrier_action());
   for (const LoweredDevice& device : state.devices) {
     if (device.last_work != kNoTask) state.wait(barrier, device.last_work);
     if (device.last_collective != kNoTask) state.wait(barrier, device.last_collective);

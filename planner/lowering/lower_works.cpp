@@ -2,6 +2,9 @@
 // and waits.
 #include "planner/lowering/lowering_state.h"
 
+#include <map>
+#include <utility>
+
 #include "profiles/error.h"
 #include "profiles/setting.h"
 
@@ -20,9 +23,35 @@ void describe_stages(LoweringState& state) {
   }
 }
 
+// Returns by device whether some class of links has a bandwidth and reaches another device.
+std::vector<bool> find_bandwidths(const Cluster& cluster) {
+  const std::size_t devices = cluster.devices.size();
+  if (cluster.link_classes.empty()) {
+    return std::vector<bool>(devices, cluster.default_link.bandwidth.count > 0);
+  }
+  std::map<HostId, std::size_t> on_host;
+  std::map<std::pair<HostId, ProcessId>, std::size_t> in_process;
+  for (const Device& device : cluster.devices) {
+    ++on_host[device.host];
+    ++in_process[{device.host, device.process}];
+  }
+  const auto counts = [&](LinkClass link_class, std::size_t peers) {
+    return peers > 0 && cluster.usual_link(link_class).bandwidth.count > 0;
+  };
+  std::vector<bool> has_bandwidth;
+  for (const Device& device : cluster.devices) {
+    const std::size_t near = in_process[{device.host, device.process}];
+    const std::size_t here = on_host[device.host];
+    has_bandwidth.push_back(counts(LinkClass::kProcess, near - 1) ||
+                            counts(LinkClass::kHost, here - near) ||
+                            counts(LinkClass::kNetwork, devices - here));
+  }
+  return has_bandwidth;
+}
+
 void describe_devices(LoweringState& state, const Cluster& cluster) {
   state.devices.resize(cluster.devices.size());
-  std::vector<bool> has_bandwidth(state.devices.size(), cluster.default_link.bandwidth.count > 0);
+  std::vector<bool> has_bandwidth = find_bandwidths(cluster);
   for (const DirectedLink& link : cluster.links) {
     if (link.link.bandwidth.count > 0) has_bandwidth.at(link.from.index()) = true;
   }

@@ -159,8 +159,9 @@ void hold_gradients(LoweringState& state, DeviceId device, Bytes size);
 void wait_for_backwards(LoweringState& state, const Collective& collective, TaskId entry);
 // Adds the exchanges of tied parameters. Requires: all reduction groups have been added.
 void add_tied_exchanges(LoweringState& state);
-// Adds the barrier before updates. Requires: the tasks made from lists are those before `listed`.
-void add_barrier(LoweringState& state, TaskId listed);
+// Adds the barrier before updates, which takes as long as its round. Requires: the tasks made from
+// lists are those before `listed`.
+void add_barrier(LoweringState& state, TaskId listed, Duration round);
 
 // True if a stage's gradients leave bucket by bucket (overlap in mode fast).
 bool reduces_buckets(const LoweringState& state);

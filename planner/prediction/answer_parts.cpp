@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "planner/prediction/doubts.h"
+#include "profiles/processes.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -59,10 +60,17 @@ std::string list_flags(const ModelProfile& profile, bool extrapolated) {
 std::string list_free_links(const Cluster& cluster) {
   const auto devices = static_cast<std::int64_t>(cluster.devices.size());
   const std::int64_t all = devices * (devices - 1);
-  std::int64_t free = cluster.default_link.bandwidth.count == 0 ? all : 0;
+  const PairCounts pairs = count_pairs(cluster, all_devices(cluster));
+  const auto is_free = [&](LinkClass link_class) {
+    return cluster.usual_link(link_class).bandwidth.count == 0;
+  };
+  std::int64_t free = 0;
+  for (const LinkClass each : kLinkClasses) {
+    if (is_free(each)) free += pairs[static_cast<std::size_t>(each)];
+  }
   for (const DirectedLink& link : cluster.links) {
-    if (cluster.default_link.bandwidth.count == 0 && link.link.bandwidth.count > 0) --free;
-    if (cluster.default_link.bandwidth.count > 0 && link.link.bandwidth.count == 0) ++free;
+    const bool was_free = is_free(cluster.class_of(link.from, link.to));
+    free += int{link.link.bandwidth.count == 0} - int{was_free};
   }
   if (free == 0) return "";
   return fmt::format("note: bytes take no time over {} of {} links, which have no bandwidth\n",

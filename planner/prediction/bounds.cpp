@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/lowering/stage_work.h"
+#include "planner/plan/commit_round.h"
 #include "planner/prediction/linear_bounds.h"
 #include "planner/prediction/micro_batch_paths.h"
 
@@ -33,7 +34,8 @@ class BoundFinder {
       : plan_(plan),
         pricing_(plan, setting),
         table_(make_stage_table(plan, setting.profile(), pricing_.activity())),
-        loads_(setting.cluster().devices.size()) {}
+        loads_(setting.cluster().devices.size()),
+        commit_round_(find_commit_round(plan, setting.cluster()).value_or(Duration{0})) {}
 
   PlanBounds find() {
     std::vector<std::vector<MicroBatchClass>> classes;
@@ -47,6 +49,7 @@ class BoundFinder {
       if (has_shared_stage(plan_.pipelines[p])) continue;
       raise_by_linear_bounds(table_[p], classes[p]);
     }
+    if (has_update()) bounds_.makespan.time += commit_round_;
     return bounds_;
   }
 
@@ -68,6 +71,12 @@ class BoundFinder {
             std::min(load.least_after, has_backward ? path.after_input[p] : path.after_forward[p]);
       }
     }
+  }
+
+  bool has_update() const {
+    const std::vector<LayerActivity>& layers = pricing_.activity().layers;
+    return std::any_of(layers.begin(), layers.end(),
+                       [](const LayerActivity& layer) { return layer.weight_gradient; });
   }
 
   void raise_by_devices() {
@@ -130,6 +139,7 @@ class BoundFinder {
   MicroBatchPricing pricing_;
   std::vector<PipelineTable> table_;
   std::vector<DeviceLoad> loads_;  // by DeviceId
+  Duration commit_round_{0};
   PlanBounds bounds_;
 };
 

@@ -14,7 +14,9 @@
 //   one-micro-batch  makespan >= the longest path of one micro-batch
 // A device of a stage on several devices has the micro-batches whose turn it is, and a path is that
 // of the micro-batches that meet one list of devices. A pair of an F and a backward counts as one
-// after the other. A stage without backward is followed by the F of its readers.
+// after the other. A stage without backward is followed by the F of its readers. A commit round
+// (planner/plan/commit_round.h) comes on top of the bound on the makespan: all updates wait for it,
+// and it for all else.
 //
 // The schedules gpipe, 1f1b, eager-1f1b, zb-h1, zb-h2, zb-1p, zb-2p and 2bp also have the bounds
 // device-warm-up-cool-down and gradient-chain of planner/prediction/linear_bounds.h, with the

@@ -1,8 +1,8 @@
 #include "planner/prediction/simplicity.h"
 
 #include <algorithm>
-#include <set>
 
+#include "planner/plan/commit_round.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/plan_notation.h"
 
@@ -17,13 +17,7 @@ int count_complications(const NamedSchedule& schedule) {
 }  // namespace
 
 int count_used_devices(const Plan& plan) {
-  std::set<DeviceId> devices;
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) {
-      devices.insert(stage.devices.begin(), stage.devices.end());
-    }
-  }
-  return static_cast<int>(devices.size());
+  return static_cast<int>(list_used_devices(plan).size());
 }
 
 int count_complications(const Plan& plan) {

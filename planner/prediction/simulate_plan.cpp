@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "planner/actions/schedule_check.h"
+#include "planner/plan/commit_round.h"
 #include "planner/schedules/make_schedule.h"
 
 namespace frazil {
@@ -19,8 +20,10 @@ SimulatedStep simulate_step(const Plan& plan, const Activity& activity, Setting 
   if (std::holds_alternative<ExplicitSchedule>(plan.schedule)) {
     validate_schedule(compute, plan, activity, "plan");
   }
+  const bool commits =
+      options.commit_round && find_commit_round(plan, setting.cluster()).has_value();
   const Schedule completed =
-      complete_schedule(compute, plan, setting.profile(), activity, options.clip);
+      complete_schedule(compute, plan, setting.profile(), activity, options.clip || commits);
   LoweredStep lowered = lower(plan, completed, setting, activity, {.overlap = options.overlap});
   Simulation simulation = simulate(lowered.graph, setting, lowered.actions);
   return {std::move(lowered), std::move(simulation)};

@@ -21,6 +21,7 @@ struct SimulatedStep {
 struct StepOptions {
   bool clip = false;  // a barrier before updates
   std::optional<ReductionOverlap> overlap = std::nullopt;
+  bool commit_round = true;  // before updates, where the step has one; false leaves it out
 };
 
 SimulatedStep simulate_step(const Plan& plan, Setting setting, const StepOptions& options = {});

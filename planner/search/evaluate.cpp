@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/bounds/reduction_tail.h"
 #include "planner/bounds/variant_memory.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/simulate_plan.h"
@@ -76,6 +77,12 @@ NamedBound Evaluator::bound(const Shape& shape, const Proposal& proposal) {
     const NamedBound own = bound_group(shape.variant, loads_of(shape, group, owners));
     if (own.time > largest.time) largest = own;
   }
+  const ChainSums& sums = sums_.of(shape);
+  if (!sums.has_update({0, sums.layers()})) return largest;
+  const DeviceGroups& groups = device_classes_.groups(shape.cell, shape.variant.arrangement);
+  const auto barrier =
+      find_update_barrier(shape, groups, device_classes_, setting_.cluster(), options_);
+  largest.time += barrier.value_or(Duration{0});
   return largest;
 }
 

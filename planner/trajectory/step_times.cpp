@@ -122,6 +122,7 @@ Cluster StepTimes::make_group_cluster(const Pipeline& pipeline, const NamedSched
   Cluster like;
   like.hosts = cluster.hosts;
   like.default_link = cluster.default_link;
+  like.link_classes = cluster.link_classes;
   for (const DeviceId device : own) like.devices.push_back(cluster.devices[device.index()]);
   for (std::size_t a = 0; a < devices && !cluster.links.empty(); ++a) {
     for (std::size_t b = 0; b < devices; ++b) {

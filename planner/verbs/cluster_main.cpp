@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "planner/prediction/answer_parts.h"
+#include "planner/prediction/process_notes.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
 #include "profiles/cluster_json.h"
@@ -54,7 +55,14 @@ po::options_description describe_flags() {
       ("between-bandwidth", text_value("RATE"),
        "one direction between devices of different hosts, instead of that of --between")        //
       ("between-latency", text_value("TIME"), "instead of that of --between, without one 0ms")  //
-      ("out", text_value("FILE"), "write the cluster")                                          //
+      ("procs", text_value("N"),
+       "processes, neighbours together and equally many on each host; default: none are named")  //
+      ("process-bandwidth", text_value("RATE"),
+       "one direction between two devices of a process, instead of that within a host")  //
+      ("process-latency", text_value("TIME"), "instead of that within a host")           //
+      ("commit-round", text_value("TIME"),
+       "what a step over processes waits before its updates; default: 0.05ms, not written")  //
+      ("out", text_value("FILE"), "write the cluster")                                       //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -173,6 +181,25 @@ ClusterShape read_shape(const Flags& values) {
   return shape;
 }
 
+// Reads what is said of processes.
+void read_processes(const Flags& values, ClusterShape& shape) {
+  const auto processes = optional_integer(values, "procs", 1, kMostDevices);
+  if (!processes) {
+    for (const char* flag : {"process-bandwidth", "process-latency", "commit-round"}) {
+      if (values.count(flag) > 0) refuse_flags(fmt::format("--{} without --procs", flag), "both");
+    }
+    return;
+  }
+  shape.processes = *processes;
+  if (values.count("commit-round") > 0) {
+    shape.commit_round = duration_or(values, "commit-round", {});
+    shape.provenance["commit_round"] = kAsGiven;
+  }
+  Link in_process = shape.within;
+  take_link(values, "process", in_process, shape.provenance);
+  if (in_process != shape.within) shape.in_process = in_process;
+}
+
 std::string print_cluster(const ClusterShape& shape, const Cluster& cluster) {
   const auto hosts = static_cast<std::int64_t>(cluster.hosts.size());
   std::string text = fmt::format("{} of {} on {}\n", count_of(shape.devices, "device"),
@@ -182,7 +209,7 @@ std::string print_cluster(const ClusterShape& shape, const Cluster& cluster) {
   for (const auto& [what, source] : cluster.provenance) {
     text += fmt::format("{:<18} {}\n", what, source);
   }
-  return text;
+  return text + list_processes(cluster);
 }
 
 std::string cluster_answer_json(const ClusterShape& shape, const Cluster& cluster) {
@@ -196,6 +223,7 @@ std::string cluster_answer_json(const ClusterShape& shape, const Cluster& cluste
                                  {"within", link(shape.within)}};
   if (cluster.hosts.size() > 1) json["between"] = link(shape.between);
   json["provenance"] = cluster.provenance;
+  json.update(nlohmann::ordered_json::parse(processes_json(cluster)));
   return json.dump() + "\n";
 }
 
@@ -210,7 +238,8 @@ ExitCode cluster_verb(const Flags& values) {
   }
   const std::string out = required_text(values, "out");
   refuse_overwriting({}, {{"--out", out}});
-  const ClusterShape shape = read_shape(values);
+  ClusterShape shape = read_shape(values);
+  read_processes(values, shape);
   const Cluster cluster = make_cluster(shape);
   write_and_answer(
       [&] { write_text_file(out, to_json(cluster)); },

@@ -5,10 +5,10 @@
 #include "planner/answers/print_trajectory.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/rank_plans.h"
+#include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/plan_options.h"
 #include "planner/verbs/store_flags.h"
-#include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
@@ -49,7 +49,7 @@ ExitCode plan_forecast(const Flags& values) {
     refuse_flags("--cache with --forecast", "--cache-memory or --cache-disk, which have a size");
   }
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
-  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const Cluster cluster = read_given_cluster(values);
   const std::string file = required_text(values, "forecast");
   const FreezeTrace trace = read_freeze_trace(file);
   if (trace.blocks.size() != profile.blocks.size()) {

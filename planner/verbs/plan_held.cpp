@@ -7,8 +7,8 @@
 #include "planner/plan/plan_json.h"
 #include "planner/search/advice.h"
 #include "planner/search/rank_plans.h"
+#include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/plan_options.h"
-#include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/setting.h"
@@ -23,7 +23,7 @@ ExitCode plan_held(const Flags& values) {
                      named_files(values, {"out"}));
   const std::string file = required_text(values, "held");
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
-  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const Cluster cluster = read_given_cluster(values);
   const Setting setting{profile, cluster};
   HeldState held;
   held.plan = read_plan(file);

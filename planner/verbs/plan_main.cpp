@@ -23,6 +23,7 @@
 #include "planner/search/explain_plan.h"
 #include "planner/search/rank_plans.h"
 #include "planner/search/searched_orders.h"
+#include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
 #include "planner/verbs/known_words.h"
@@ -31,7 +32,6 @@
 #include "planner/verbs/plan_held.h"
 #include "planner/verbs/plan_options.h"
 #include "planner/verbs/store_flags.h"
-#include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/setting.h"
 
@@ -99,6 +99,7 @@ po::options_description describe_flags() {
        "also why: the runner-up, where the time goes, what was rejected; where nothing fits, what "
        "came nearest and what would help")  //
       ("json", po::bool_switch(), "answer in JSON");
+  describe_processes(flags);
   add_store_flags(flags);
   add_graph_flags(flags);
   return flags;
@@ -122,7 +123,7 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
     refuse_flags("--micro-batch with --planner " + name, "one or the other: it chooses its own");
   }
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
-  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const Cluster cluster = read_given_cluster(values);
   const SearchOptions options = read_options(values, profile);
   const JudgedPlan judged = judge_named_planner(*planner, {profile, cluster}, options);
   const Candidate& named = judged.candidate;
@@ -245,7 +246,7 @@ ExitCode plan_verb(const Flags& values) {
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const std::optional<OrderSearchOptions> order_search = read_order_search(values);
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
-  SearchCase question{read_cluster(required_text(values, "cluster")), {}};
+  SearchCase question{read_given_cluster(values), {}};
   question.options = read_options(values, profile);
   // A small `top` does not reduce the plans kept, so that the first row does not depend on how many
   // are shown.

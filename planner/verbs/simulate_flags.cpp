@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/what_if_flags.h"
 #include "planner/verbs/what_if_memory_flags.h"
 #include "profiles/quantity_text.h"
@@ -18,6 +19,7 @@ namespace po = boost::program_options;
 void describe_simulate(po::options_description& flags) {
   describe_what_if(flags);
   describe_what_if_memory(flags);
+  describe_processes(flags);
   flags.add_options()("compare", po::bool_switch(),
                       "every synchronous (flushing) schedule, ranked")                 //
       ("fits", text_value("N"), "with --compare: micro-batches that fit on a device")  //

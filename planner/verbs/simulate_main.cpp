@@ -20,6 +20,7 @@
 #include "planner/prediction/any_plan_bound.h"
 #include "planner/prediction/contended_step.h"
 #include "planner/verbs/changed_plan.h"
+#include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
 #include "planner/verbs/plan_options.h"
@@ -30,7 +31,6 @@
 #include "planner/what_if/plan_changes.h"
 #include "planner/what_if/what_if_changes.h"
 #include "planner/what_if/what_if_memory.h"
-#include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
 #include "profiles/setting.h"
@@ -157,9 +157,9 @@ void finish_answer(const Flags& values, Answer answer, const SimulatedStep& step
 }
 
 ExitCode simulate_what_if(const Flags& values) {
-  refuse_together(
-      values, "--stages",
-      {"plan", "profile", "cluster", "clip", "overlap-reductions", "bucket", "wait-for-memory"});
+  refuse_together(values, "--stages",
+                  {"plan", "profile", "cluster", "procs", "clip", "overlap-reductions", "bucket",
+                   "wait-for-memory"});
   refuse_contention_of_what_if(values);
   if (is_set(values, "compare")) return compare(values);
   if (values.count("fits") > 0) refuse_flags("--fits without --compare", "both");
@@ -201,7 +201,7 @@ ExitCode simulate_file(const Flags& values) {
        "chunks", "fits", "activation", "stage-input", "state", "memory-limit"});
   const std::string file = required_text(values, "plan");
   ModelProfile profile = read_model_profile(required_text(values, "profile"));
-  Cluster cluster = read_cluster(required_text(values, "cluster"));
+  Cluster cluster = read_given_cluster(values);
   const Plan given = read_plan(file);
   validate(given, {profile, cluster}, file, lines_of(file));
   change(values, profile, cluster);

@@ -208,8 +208,8 @@ struct Applier {
     check_index("device", device.index(), measured.cluster.devices.size(), flag);
   }
 
-  // Returns the pair's own entry among the overrides; makes it from the default link if there is
-  // none.
+  // Returns the pair's own entry among the overrides; makes it from the pair's usual link if there
+  // is none.
   Link& own_link(DeviceId from, DeviceId to) const {
     Cluster& cluster = measured.cluster;
     const auto place =
@@ -218,7 +218,7 @@ struct Applier {
                            return std::pair{link.from, link.to} < ends;
                          });
     if (place != cluster.links.end() && place->from == from && place->to == to) return place->link;
-    return cluster.links.insert(place, {from, to, cluster.default_link})->link;
+    return cluster.links.insert(place, {from, to, cluster.link(from, to)})->link;
   }
 };
 

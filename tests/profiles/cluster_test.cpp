@@ -61,6 +61,32 @@ TEST(Cluster, FindsTheLinkOfEveryPairOfDevices) {
   EXPECT_THROW(cluster.link(DeviceId(-1), DeviceId(0)), std::logic_error);
 }
 
+// Makes the two hosts with two processes on the first, and a link for each class.
+Cluster three_processes() {
+  Cluster cluster = two_hosts();
+  cluster.devices[0].process = ProcessId(4);
+  cluster.devices[1].process = ProcessId(0);
+  cluster.link_classes[LinkClass::kProcess] = Link{Duration{300}, {20'000'000'000}};
+  cluster.link_classes[LinkClass::kHost] = Link{Duration{4'000}, {5'000'000'000}};
+  cluster.link_classes[LinkClass::kNetwork] = Link{Duration{30'000}, {1'000'000'000}};
+  cluster.commit_round = Duration{40'000};
+  return cluster;
+}
+
+TEST(Cluster, APairHasItsOwnLinkElseThatOfItsClassElseTheDefault) {
+  Cluster cluster = three_processes();
+  cluster.devices.push_back(
+      {.name = "node0/core2", .host = HostId(0), .memory_limit = {1}, .process = ProcessId(0)});
+  const auto link = [&](int from, int to) { return cluster.link(DeviceId(from), DeviceId(to)); };
+  EXPECT_EQ(link(0, 2), cluster.links[0].link);
+  EXPECT_EQ(link(1, 3), cluster.link_classes[LinkClass::kProcess]);
+  EXPECT_EQ(link(0, 1), cluster.link_classes[LinkClass::kHost]);
+  EXPECT_EQ(link(1, 2), cluster.link_classes[LinkClass::kNetwork]);
+  EXPECT_EQ(link(1, 1), Link{});
+  cluster.link_classes[LinkClass::kHost].reset();
+  EXPECT_EQ(link(0, 1), cluster.default_link);
+}
+
 TEST(Cluster, UniformMeansEqualDevicesOnOneHost) {
   const Link link{Duration{7}, {9}};
   const Cluster cluster = make_uniform_cluster(3, Bytes{100}, link);
@@ -113,10 +139,38 @@ TEST(Cluster, RefusesWhatCannotBeAPark) {
   EXPECT_EQ(refuse([](Cluster& c) { c.links[1] = c.links[0]; }), "a link from device 0 to 2 again");
   EXPECT_EQ(refuse([](Cluster& c) { std::swap(c.links[0], c.links[1]); }),
             "a link from device 0 to 2 out of order");
+  EXPECT_EQ(refuse([](Cluster& c) { c.devices[0].process = c.devices[2].process = ProcessId(3); }),
+            "process 3 on host \"node0\" and host \"node1\"");
+  EXPECT_EQ(refuse([](Cluster& c) { c.devices[0].process = ProcessId(-2); }),
+            "device \"node0/core0\" in process -2");
+  EXPECT_EQ(refuse([](Cluster& c) { c.commit_round = Duration{-1}; }), "a commit round of -1 ns");
+  EXPECT_EQ(refuse([](Cluster& c) {
+              c.link_classes[LinkClass::kHost] = Link{Duration{0}, {-1}};
+            }),
+            "the link of class host with -1 bytes per second");
 }
 
 TEST(ClusterJson, LooksLikeThis) {
   EXPECT_TRUE(matches_golden("profiles/two_hosts.cluster.json", to_json(two_hosts())));
+}
+
+TEST(ClusterJson, TellsProcessesLikeThis) {
+  EXPECT_TRUE(matches_golden("profiles/three_processes.cluster.json", to_json(three_processes())));
+  EXPECT_EQ(parse_cluster(to_json(three_processes()), "c.json"), three_processes());
+}
+
+TEST(ClusterJson, RefusesAProcessOnTwoHostsWhereItIsNamedAgain) {
+  std::string text = to_json(three_processes());
+  const std::string device = "\"step_overhead_ns\": 50000";
+  text.replace(text.find(device), device.size(), device + ", \"process\": 4");
+  try {
+    parse_cluster(text, "c.json");
+    FAIL() << "not refused";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "c.json:15: found `4`, which is a process of host \"node0\" at "
+                 "$.devices[2].process, expected every process on one host");
+  }
 }
 
 TEST(ClusterJson, RoundTrips) {
@@ -173,7 +227,12 @@ TEST(ClusterJson, RandomClustersRoundTrip) {
       device.time_ppm = 1 + below(kLargestTimePpm);
       device.action_overhead = Duration{below(kLargestQuantity + 1)};
       device.step_overhead = Duration{below(kLargestQuantity + 1)};
+      if (below(2) == 0) device.process = ProcessId(device.host.value + 2 * int(below(1'000'000)));
     }
+    for (const LinkClass each : kLinkClasses) {
+      if (below(3) == 0) cluster.link_classes[each] = any_link();
+    }
+    if (below(3) == 0) cluster.commit_round = Duration{below(kLargestQuantity + 1)};
     for (std::int32_t from = 0; from < count; ++from) {
       for (std::int32_t to = 0; to < count; ++to) {
         if (from != to && below(2) == 0) {

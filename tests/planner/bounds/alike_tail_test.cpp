@@ -34,6 +34,7 @@ struct Kinds {
   int several_classes = 0;
   int many_groups = 0;  // more than the questions of search_cases.h have devices
   int clipped = 0;
+  int commits = 0;  // over processes
   int fast = 0;
   int masked = 0;         // some blocks are frozen, some train
   int several_nodes = 0;  // of the exact tree, at one owner
@@ -54,7 +55,8 @@ void count(const SearchQuestion& question, const Shape& shape, const Proposal& p
 
 // Draws a question, every third time with three times the devices and five times the batch.
 SearchQuestion draw_question(std::uint64_t seed) {
-  SearchQuestion question = draw_search_question(seed);
+  SearchQuestion question =
+      seed % 2 == 0 ? draw_question_over_processes(seed) : draw_search_question(seed);
   if (seed % 3 != 0) return question;
   question.options.batch_size *= 5;
   const std::vector<Device> own = question.cluster.devices;
@@ -69,7 +71,7 @@ SearchQuestion draw_question(std::uint64_t seed) {
 
 TEST(AlikeTail, EndsWithTheTailOfAllGroups) {
   Kinds kinds;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const SearchQuestion question = draw_question(seed);
@@ -87,11 +89,14 @@ TEST(AlikeTail, EndsWithTheTailOfAllGroups) {
       const auto last_work = draw_last_work(proposal, classes, random);
       std::vector<const std::vector<Duration>*> of_classes;
       for (const auto& own : last_work) of_classes.push_back(&own);
-      const auto alike = find_alike_makespan(shape, proposal, of_classes, setting, classes, sums,
-                                             question.options);
-      if (!alike) continue;
       const DeviceGroups& groups = classes.groups(shape.cell, shape.variant.arrangement);
-      ReductionTail tail(shape, proposal, groups, sums, question.cluster, question.options);
+      const auto barrier =
+          find_update_barrier(shape, groups, classes, question.cluster, question.options);
+      const auto alike = find_alike_makespan(shape, proposal, of_classes, setting, classes, sums,
+                                             question.options, barrier);
+      if (!alike) continue;
+      ReductionTail tail(shape, proposal, groups, sums, question.cluster, question.options,
+                         barrier);
       for (std::size_t g = 0; g < groups.size(); ++g) {
         const auto& own = last_work[static_cast<std::size_t>(proposal.class_of[g])];
         for (std::size_t d = 0; d < own.size(); ++d) {
@@ -100,12 +105,14 @@ TEST(AlikeTail, EndsWithTheTailOfAllGroups) {
       }
       ASSERT_EQ(*alike, tail.makespan());
       count(question, shape, proposal, kinds);
+      kinds.commits += barrier.value_or(Duration{0}) > Duration{0};
     }
   }
   EXPECT_GT(kinds.all, 2000);
   EXPECT_GT(kinds.several_classes, 600);
   EXPECT_GT(kinds.many_groups, 100);
   EXPECT_GT(kinds.clipped, 600);
+  EXPECT_GT(kinds.commits, 400);
   EXPECT_GT(kinds.fast, 900);
   EXPECT_GT(kinds.masked, 1000);
   EXPECT_GT(kinds.several_nodes, 200);

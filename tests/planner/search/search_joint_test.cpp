@@ -27,7 +27,9 @@ class JointSearchOver : public testing::TestWithParam<DrawnQuestions> {};
 INSTANTIATE_TEST_SUITE_P(, JointSearchOver,
                          testing::Values(DrawnQuestions{"AnyMask", draw_search_question, 0},
                                          DrawnQuestions{"CachedPrefix", draw_cached_question, 100},
-                                         DrawnQuestions{"LittleMemory", draw_tight_question, 0}),
+                                         DrawnQuestions{"LittleMemory", draw_tight_question, 0},
+                                         DrawnQuestions{"Processes", draw_question_over_processes,
+                                                        0}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(JointSearchOver, FindsTheBestOfAllPlansAndTheSameRunnersUp) {

@@ -152,6 +152,32 @@ SearchQuestion draw_tight_question(std::uint64_t seed) {
   return question;
 }
 
+SearchQuestion draw_question_over_processes(std::uint64_t seed) {
+  SearchQuestion question = draw_search_question(seed);
+  std::mt19937_64 random(seed);
+  const auto number = [&](std::uint64_t below) {
+    return static_cast<std::int64_t>(random() % below);
+  };
+  Cluster& cluster = question.cluster;
+  if (seed % 4 == 0) {
+    const Cluster like = cluster;
+    cluster = make_uniform_cluster(static_cast<int>(like.devices.size()),
+                                   like.devices.front().memory_limit, like.default_link);
+  }
+  for (Device& device : cluster.devices) {
+    device.process = ProcessId(2 * device.host.value + static_cast<std::int32_t>(number(2)));
+  }
+  if (number(3) > 0) cluster.commit_round = nanoseconds(number(60'000));
+  if (number(2) == 0) return question;
+  if (number(2) == 0) cluster.links.clear();
+  for (const LinkClass each : kLinkClasses) {
+    if (number(4) == 0) continue;
+    const Link link{nanoseconds(number(5'000)), BytesPerSecond{number(3) * 10'000'000}};
+    cluster.link_classes[each] = link;
+  }
+  return question;
+}
+
 std::vector<Shape> list_shapes(Evaluator& evaluator) {
   std::vector<Shape> shapes;
   for (const ShapeCell& cell : list_cells(evaluator.space())) {

@@ -24,6 +24,10 @@ SearchQuestion draw_cached_question(std::uint64_t seed);
 // device.
 SearchQuestion draw_tight_question(std::uint64_t seed);
 
+// Draws the same with the devices of every host in processes, most with links of classes; one
+// question in four has devices of one kind, on one host.
+SearchQuestion draw_question_over_processes(std::uint64_t seed);
+
 // Lists every shape that a search may propose, without those that come to the same devices.
 std::vector<Shape> list_shapes(Evaluator& evaluator);
 
