@@ -40,8 +40,10 @@ Bytes find_largest(const std::map<int, FeatureLayout>& layouts) {
   return largest;
 }
 
-std::uint64_t hash_weights(LayerId layer, const LayerState& state) {
-  auto hash = static_cast<std::uint64_t>(layer.value);
+std::uint64_t hash_layer(LayerId layer, Precision precision, const LayerState& state) {
+  constexpr int kBitsOfLayer = 32;
+  auto hash = static_cast<std::uint64_t>(layer.value) | static_cast<std::uint64_t>(precision)
+                                                            << kBitsOfLayer;
   for (const at::Tensor& parameter : state.parameters) {
     const at::Tensor here = parameter.detach().cpu().contiguous();
     hash = hash_bytes(here.const_data_ptr(), here.nbytes(), hash);
@@ -70,6 +72,7 @@ PrefixCache::PrefixCache(const ModelSpec& model, const std::vector<Tensors>& out
                          const PrefixCacheOptions& options)
     : options_(options),
       samples_(samples),
+      computed_in_(model.precision),
       layouts_(find_layouts(model, outputs, options.precision)),
       cache_(files, options.limits, samples * options.variants, /*variants=*/1,
              find_largest(layouts_)),
@@ -83,7 +86,8 @@ void PrefixCache::use(int depth, const std::vector<const LayerState*>& states) {
   depth_ = layout == layouts_.end() ? 0 : depth;
   FeatureKey key{.layers = {}, .precision = options_.precision};
   for (int l = 0; l < depth_; ++l) {
-    key.layers.push_back(hash_weights(LayerId{l}, *states.at(static_cast<std::size_t>(l))));
+    key.layers.push_back(
+        hash_layer(LayerId{l}, computed_in_, *states.at(static_cast<std::size_t>(l))));
   }
   cache_.use(key, depth_ == 0 ? Bytes{} : layout->second.feature(), std::exchange(admitted_, {}));
 }
