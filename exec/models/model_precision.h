@@ -5,7 +5,6 @@
 // operations that its forward ran, outside autocast.
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/DeviceType.h>
 
 #include "exec/models/model.h"
 
