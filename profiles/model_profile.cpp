@@ -95,6 +95,7 @@ std::string canonical_structure(const ModelProfile& profile) {
     text += ' ';
     append_name(text, tied.name);
   }
+  if (profile.precision != Precision::kFp32) text += name_of(profile.precision);
   return text;
 }
 

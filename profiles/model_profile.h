@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiles/doubt.h"
+#include "profiles/precision.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -88,7 +89,8 @@ struct ModelProfile {
   std::vector<Layer> layers;        // topological order
   std::vector<Edge> edges;          // sorted by (from, to, kind)
   std::vector<TiedParameter> tied;
-  Bytes input_bytes_per_sample;  // what a layer without incoming edges reads
+  Bytes input_bytes_per_sample;            // what a layer without incoming edges reads
+  Precision precision = Precision::kFp32;  // in which the layers were measured
   // True when the source gave, for some sample, only a whole backward B, whose I and W were made by
   // the rule of profiles/split_backward.h: halves, except that all of B is W where the layer's
   // inputs need no gradient, and I where it has no parameters.
@@ -111,7 +113,8 @@ struct LayerCost {
 LayerCost cost_at(const Layer& layer, int micro_batch_size);
 
 // Returns 16 hex digits over the structure alone: names, blocks, losses, parameter bytes, edges,
-// ties (XXH64 of a canonical text). A new measurement of the same model keeps the hash.
+// ties (XXH64 of a canonical text), and the precision unless it is fp32. A new measurement of the
+// same model in the same precision keeps the hash.
 std::string model_hash(const ModelProfile& profile);
 
 // Throws InputError (naming `file`, line 0) for what cannot be a model: edges that run backward,

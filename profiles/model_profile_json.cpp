@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kModelVersion = 1;
 constexpr const char* kModelFormat = "frazil.model";
+constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kBf16};
 
 std::int64_t take_count(JsonFields& fields, const std::string& key) {
   return fields.required(key).integer(0, kLargestQuantity);
@@ -90,6 +91,9 @@ class ProfileReader {
     expect_format(fields, kModelFormat, kModelVersion);
     profile_.model = fields.required("model").text();
     profile_.input_bytes_per_sample = {take_count_or(fields, "input_bytes_per_sample", 0)};
+    if (const auto precision = fields.optional("precision")) {
+      profile_.precision = take_named(*precision, kPrecisions);
+    }
     profile_.backward_was_split_by_rule = take_flag(fields, "backward_was_split_by_rule");
     if (const auto doubts = fields.optional("doubts")) {
       for (const JsonCursor& doubt : doubts->items()) read_doubt(doubt);
@@ -358,6 +362,9 @@ std::string to_json(const ModelProfile& profile) {
       R"("edges": )" + list_text(profile.edges, edge_text),
       R"("tied": )" + list_text(profile.tied, tied_text),
   };
+  if (profile.precision != Precision::kFp32) {
+    members.push_back(fmt::format(R"("precision": "{}")", name_of(profile.precision)));
+  }
   if (!profile.doubts.empty()) {
     members.push_back(R"("doubts": )" + list_text(profile.doubts, doubt_text));
   }

@@ -15,6 +15,7 @@ set(thorough
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound
+  exec_properties_tests/Bf16.HasTheBitsOfOneDeviceUnderEveryPlan
   exec_properties_tests/CountedTraffic.IsWhatTheSimulatorSendsForAnyMask
   exec_properties_tests/CountedTraffic.OfReductionsFallsByExactlyTheFrozenShare
   exec_properties_tests/Decoder
@@ -61,6 +62,7 @@ set(thorough
   exec_threads_tests/ReductionMemory
   exec_threads_tests/SameBits
   exec_threads_tests/ThreadedModels
+  exec_train_tests/Bf16Training
   exec_train_tests/EventLogFile
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer

@@ -27,8 +27,8 @@ enum class FeaturePrecision { kFloat32, kBfloat16 };
 inline constexpr std::array<std::string_view, 2> kPrecisions{"float32", "bfloat16"};
 
 // Names the layers by which features were made. `layers[l]` is a hash over all that the output of
-// layer l follows from except the sample: its parameters and state. The depth is the number of
-// layers.
+// layer l follows from except the sample: its parameters and state, and the precision that it
+// computes in. The depth is the number of layers.
 struct FeatureKey {
   std::vector<std::uint64_t> layers;
   FeaturePrecision precision = FeaturePrecision::kFloat32;

@@ -70,6 +70,7 @@ PrefixCache::PrefixCache(const ModelSpec& model, const std::vector<Tensors>& out
                          const PrefixCacheOptions& options)
     : options_(options),
       samples_(samples),
+      computed_in_(model.precision),
       layouts_(find_layouts(model, outputs, options.precision)),
       cache_(files, options.limits, samples * options.variants, /*variants=*/1,
              find_largest(layouts_)),
@@ -82,7 +83,10 @@ void PrefixCache::use(int depth, const std::vector<std::uint64_t>& weights) {
   const auto layout = layouts_.find(depth);
   depth_ = layout == layouts_.end() ? 0 : depth;
   FeatureKey key{.layers = {}, .precision = options_.precision};
-  for (int l = 0; l < depth_; ++l) key.layers.push_back(weights.at(static_cast<std::size_t>(l)));
+  for (int l = 0; l < depth_; ++l) {
+    const std::uint64_t hash = weights.at(static_cast<std::size_t>(l));
+    key.layers.push_back(hash_bytes(&hash, sizeof hash, static_cast<std::uint64_t>(computed_in_)));
+  }
   cache_.use(key, depth_ == 0 ? Bytes{} : layout->second.feature(), std::exchange(admitted_, {}));
 }
 

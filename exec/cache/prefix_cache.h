@@ -90,7 +90,8 @@ class PrefixCache {
   void compare(std::span<const std::int64_t> samples, const Tensors& features);
 
   PrefixCacheOptions options_;
-  std::int64_t samples_;                  // variants not counted
+  std::int64_t samples_;  // variants not counted
+  Precision computed_in_;
   std::map<int, FeatureLayout> layouts_;  // by depth, if a tensor crosses it
   FeatureCache cache_;
   BatchSizes sizes_;

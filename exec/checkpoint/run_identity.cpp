@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exec/checkpoint/run_keys.h"
+#include "exec/devices/kernel_facts.h"
 #include "exec/disk/hashes.h"
 #include "planner/freezing/freeze_json.h"
 
@@ -59,6 +60,9 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   for (const char* const key :
        {"format", "version", "data.path", "message_order", "deadline_seconds"}) {
     keys.erase(key);
+  }
+  if (config.precision != Precision::kFp32) {
+    keys["precision.instructions"] = narrow_instructions(present_kernels());
   }
   keys["model.hash"] = model_hash;
   keys["data.hash"] = hash_samples(data.train);

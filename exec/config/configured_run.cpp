@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "exec/models/model_precision.h"
 #include "exec/models/vit.h"
 #include "exec/state/optimizer.h"
 
@@ -24,7 +25,9 @@ LoaderConfig loader_config(const RunConfig& config) {
           .augmentation = config.augmentation};
 }
 
-ModelSpec make_model(const RunConfig& config) { return make_vit(config.model); }
+ModelSpec make_model(const RunConfig& config) {
+  return with_precision(make_vit(config.model), config.precision);
+}
 
 ModelProfile structure_of(const RunConfig& config) {
   return make_structure(make_model(config), optimizer_bytes_per_parameter_byte(config.optimizer));

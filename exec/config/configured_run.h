@@ -14,7 +14,7 @@ RunOptions run_options(const RunConfig& config, const DeviceChoice& devices = {}
 
 LoaderConfig loader_config(const RunConfig& config);
 
-// Makes the configured model.
+// Makes the configured model, in the configured precision.
 ModelSpec make_model(const RunConfig& config);
 
 // Returns the structure of the configured model, without costs.

@@ -295,6 +295,12 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
     config.freeze = parse_freeze(*freeze, config.model, std::filesystem::path(file).parent_path());
   }
   config.reduction = static_cast<ReductionMode>(take_name(fields, "reduction", kReductionModes));
+  const Given precision = fields.optional("precision");
+  config.precision = static_cast<Precision>(take_name(fields, "precision", kPrecisionNames));
+  if (config.precision == Precision::kBf16 && config.reduction == ReductionMode::kExact) {
+    precision->fail("\"bf16\" beside \"reduction\": \"exact\"",
+                    "\"fp32\", or \"reduction\": \"fast\"");
+  }
   config.message_order =
       static_cast<MessageOrder>(take_name(fields, "message_order", kMessageOrders));
   config.deadline_seconds = take_deadline(fields);

@@ -11,7 +11,7 @@
 //                  "clip_norm": 0},
 //    "epochs": 20, "batch_size": 32, "batch_growth": "none", "micro_batch_size": 8, "seed": 1,
 //    "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
-//    "message_order": "by-tag", "deadline_seconds": 60,
+//    "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
 //    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}}
 // - "data" and "optimizer" take the keys of their kind alone. "synthetic" takes train_samples,
 //   test_samples and seed; "random-hierarchy" (exec/data/random_hierarchy.h) takes these and levels
@@ -26,6 +26,9 @@
 //   plans.
 // - "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha
 //   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none).
+// - "precision": "bf16" computes the layers under autocast (exec/models/model_precision.h), with
+//   weights, gradients of weights, their reduction and the optimizer in fp32. For "reduction":
+//   "fast" alone, and with a profile in bf16. One plan still gives one set of bits.
 // - "message_order": "as-sent" receives messages between two devices in the order in which they are
 //   sent, as over NCCL; plans whose lists wait for each other are refused in either order.
 // - "deadline_seconds" limits the wait for a single message: one that is over it ends the run,
@@ -61,6 +64,7 @@
 #include "planner/actions/message_order.h"
 #include "planner/freezing/freeze_authority.h"
 #include "planner/plan/plan.h"
+#include "profiles/precision.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -80,6 +84,7 @@ struct RunConfig {
   std::uint64_t seed = 1;
   FreezeConfig freeze = {};
   ReductionMode reduction = ReductionMode::kExact;
+  Precision precision = Precision::kFp32;
   MessageOrder message_order = MessageOrder::kByTag;
   std::optional<double> deadline_seconds = std::nullopt;  // none: as predicted
   AugmentationConfig augmentation = {};

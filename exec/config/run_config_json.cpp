@@ -141,6 +141,9 @@ std::string to_json(const RunConfig& config) {
   if (config.deadline_seconds) {
     members.emplace_back("deadline_seconds", number_text(*config.deadline_seconds));
   }
+  if (config.precision != Precision::kFp32) {
+    members.emplace_back("precision", json_string(name_of(config.precision)));
+  }
   if (config.batch_growth != BatchGrowth::kNone) {
     members.emplace_back("batch_growth",
                          name_text(kBatchGrowths, static_cast<std::size_t>(config.batch_growth)));

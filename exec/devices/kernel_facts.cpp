@@ -89,6 +89,16 @@ bool gives_same_bits(const KernelFacts& a, const KernelFacts& b) {
   return a.aten == b.aten && a.mkl == b.mkl && a.vendor == b.vendor && a.torch == b.torch;
 }
 
+std::string narrow_instructions(const KernelFacts& kernels) {
+  std::istringstream features(kernels.features);
+  std::string narrow;
+  for (std::string feature; features >> feature;) {
+    if (!feature.ends_with("bf16")) continue;
+    narrow += (narrow.empty() ? "" : " ") + feature;
+  }
+  return narrow.empty() ? "none" : narrow;
+}
+
 std::optional<std::string> select_kernels(const KernelFacts& recorded) {
   __builtin_cpu_init();
   std::string told;

@@ -28,6 +28,10 @@ std::string describe(const KernelFacts& kernels);
 // not, as long as the branches are the same.
 bool gives_same_bits(const KernelFacts& a, const KernelFacts& b);
 
+// Returns the instructions among the features that products in bfloat16 are made of:
+// "avx512_bf16 amx_bf16"; "none" if there are none of these and they are emulated.
+std::string narrow_instructions(const KernelFacts& kernels);
+
 // Sets the environment such that this process takes the recorded branches, where the processor has
 // them. Returns the assignment that another one in the environment gave way to, if there was one:
 // "ATEN_CPU_CAPABILITY=avx2 in place of default". Call it before torch computes anything.

@@ -15,7 +15,9 @@ namespace frazil {
 void prepare_numerics(const std::string& branch);
 
 // Sets what GPUs need, process-wide: deterministic algorithms, no TF32, no attention kernel whose
-// backward adds in any order. ComputeDevices calls it, and only if a run has GPUs.
+// backward adds in any order. Flash attention may run, which takes bf16 alone and adds in one order
+// under deterministic algorithms; in fp32 attention is written out in products. ComputeDevices
+// calls it, and only if a run has GPUs.
 void prepare_gpu_numerics();
 
 // Tries two rules on this machine: a row of a linear layer has the same bits whatever its position

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -31,6 +32,15 @@ LayerId first_use(const ModelSpec& model, const std::string& tied) {
     }
   }
   ENSURE(false, "a tied parameter is used");
+}
+
+// Returns the bytes of an output in the model's precision.
+Bytes bytes_of(const ModelSpec& model, const LayerSpec& layer, std::size_t output) {
+  const Bytes bytes = layer.output_bytes_per_sample.at(output);
+  const auto& narrow = layer.narrow_outputs;
+  const bool is_half = model.precision == Precision::kBf16 &&
+                       std::find(narrow.begin(), narrow.end(), output) != narrow.end();
+  return is_half ? Bytes{bytes.count / 2} : bytes;
 }
 
 std::vector<TiedParameter> find_tied(const ModelSpec& model) {
@@ -146,6 +156,7 @@ std::vector<Tensors> example_outputs(const ModelSpec& model, const Samples& samp
 ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_parameter_byte) {
   ModelProfile profile;
   profile.model = model.name;
+  profile.precision = model.precision;
   profile.blocks = model.blocks;
   profile.input_bytes_per_sample = model.input_bytes_per_sample;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
@@ -163,7 +174,7 @@ ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_para
     Edge described{edge.from, edge.to, edge.kind, {}};
     for (const std::size_t o : edge.outputs) {
       described.tensor_bytes_per_sample.push_back(
-          model.layers[edge.from.index()].output_bytes_per_sample.at(o));
+          bytes_of(model, model.layers[edge.from.index()], o));
     }
     profile.edges.push_back(std::move(described));
   }

@@ -13,6 +13,7 @@
 #include "exec/tensors/samples.h"
 #include "exec/tensors/tensors.h"
 #include "profiles/model_profile.h"
+#include "profiles/precision.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -57,7 +58,10 @@ struct LayerSpec {
   BlockId block;
   std::vector<ParameterSpec> parameters;
   std::function<Tensors(const LayerCall&)> forward;
-  std::vector<Bytes> output_bytes_per_sample;  // by output
+  std::vector<Bytes> output_bytes_per_sample;  // by output, in fp32
+  // The outputs that are bfloat16 where the layer computes in bf16, and so take half the bytes. A
+  // sum with an fp32 input, as of a residual stream, is fp32.
+  std::vector<std::size_t> narrow_outputs = {};
   // Returns the mean loss over the micro-batch. Empty for a layer without a loss.
   std::function<at::Tensor(const Tensors& outputs, const at::Tensor& labels)> loss = {};
   // True if all parameters are read through ParametricOperations, so that W can be cut off there.
@@ -78,6 +82,8 @@ struct ModelSpec {
   std::vector<LayerSpec> layers;
   std::vector<ModelEdge> edges;  // sorted by (from, to), as in the model's profile
   Bytes input_bytes_per_sample;
+  Precision precision =
+      Precision::kFp32;  // set by with_precision() (exec/models/model_precision.h)
 
   bool has_loss(LayerId layer) const { return bool(layers[layer.index()].loss); }
   // Return positions in `edges`, ascending.

@@ -116,6 +116,7 @@ LayerSpec make_head(const VitConfig& c) {
             return {classify({call.parameters, call.operations}, call.inputs.at(0))};
           },
           .output_bytes_per_sample = {float_bytes(c.classes)},
+          .narrow_outputs = {0},
           .loss =
               [](const Tensors& outputs, const at::Tensor& labels) {
                 return at::cross_entropy_loss(outputs.at(0), labels);

@@ -30,6 +30,8 @@ po::options_description describe_flags() {
       ("device", known_value("KIND", kDeviceWords), "what they are: cpu (default) or cuda")  //
       ("devices", text_value("N"), "devices to use; default: one per core or GPU")           //
       ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")     //
+      ("precision", known_value("TYPE", kPrecisionNames),
+       "the layers compute in: fp32 or bf16; default: the run's own")  //
       ("memory-limit", text_value("SIZE"),
        "of each device, such as 8MiB; default: 1TiB, of GPUs their own")  //
       ("rounds", text_value("N"), "rounds over the sizes, default 12")    //
@@ -61,6 +63,11 @@ std::string list_lost_weights(const ModelProfile& profile) {
   return text;
 }
 
+std::string tell_precision(const ModelProfile& profile) {
+  if (profile.precision == Precision::kFp32) return "";
+  return "the layers computed in " + std::string(name_of(profile.precision)) + "\n";
+}
+
 std::string print_profile(const MeasuredProfile& measured) {
   Table table{{"layer", "micro-batch", "F ms", "F frozen ms", "I ms", "W ms", "W alone ms", "U ms",
                "stash", "parameters"},
@@ -79,7 +86,7 @@ std::string print_profile(const MeasuredProfile& measured) {
          " ms, each step + " + milliseconds(device.step_overhead) + " ms, hop " +
          milliseconds(measured.cluster.default_link.latency) + " ms, link " +
          to_text(Bytes{measured.cluster.default_link.bandwidth.count}) + "/s\n" +
-         list_lost_weights(measured.profile);
+         list_lost_weights(measured.profile) + tell_precision(measured.profile);
 }
 
 std::string to_answer(const MeasuredProfile& measured) {
@@ -97,8 +104,16 @@ void tell_foreign_load(const MeasuredProfile& measured) {
                fixed(*measured.foreign_cores, 2).c_str());
 }
 
+void choose_precision(const po::variables_map& flags, RunConfig& config) {
+  const auto word = optional_text(flags, "precision");
+  if (!word) return;
+  const bool is_bf16 = known_name("--precision", *word, kPrecisionNames) == "bf16";
+  config.precision = is_bf16 ? Precision::kBf16 : Precision::kFp32;
+}
+
 ExitCode run_profile(const po::variables_map& flags, const std::string& command) {
-  const RunConfig config = read_config(flags);
+  RunConfig config = read_config(flags);
+  choose_precision(flags, config);
   const Dataset data = load_data(config);
   refuse_larger_batch(config, data, required_text(flags, "run"));
   ProfileOptions options;

@@ -63,6 +63,11 @@ void read_inputs(const Flags& flags, StoredRun& stored, bool is_stored) {
 
 void check_profile(const TrainOptions& options, const std::string& file) {
   const ModelProfile structure = structure_of(options.config);
+  if (structure.precision != options.profile.precision) {
+    throw InputError(file, 0, "a profile in " + std::string(name_of(options.profile.precision)),
+                     "one in " + std::string(name_of(structure.precision)) +
+                         ", in which the run computes; frazil profile makes it");
+  }
   if (model_hash(structure) == model_hash(options.profile)) return;
   const bool same_name = structure.model == options.profile.model;
   throw InputError(

@@ -173,6 +173,17 @@ void check_schedule(const NamedSchedule& schedule, const Checker& checker) {
   }
 }
 
+// Fails if the plan is one for the model as it computes in the other precision.
+void refuse_other_precision(const Plan& plan, const ModelProfile& profile, const Checker& checker) {
+  ModelProfile other = profile;
+  other.precision = profile.precision == Precision::kFp32 ? Precision::kBf16 : Precision::kFp32;
+  if (plan.model_hash != model_hash(other)) return;
+  checker.fail(
+      "$.model_hash",
+      fmt::format("a plan by a profile of {} in {}", profile.model, name_of(other.precision)),
+      fmt::format("one by a profile in {}", name_of(profile.precision)));
+}
+
 }  // namespace
 
 void validate(const Plan& plan, Setting setting, const std::string& file, const LineOf& line_of) {
@@ -183,6 +194,7 @@ void validate(const Plan& plan, Setting setting, const std::string& file, const 
   const int devices = static_cast<int>(cluster.devices.size());
   const std::string hash = model_hash(profile);
   if (plan.model_hash != hash) {
+    refuse_other_precision(plan, profile, checker);
     checker.fail("$.model_hash", "\"" + plan.model_hash + "\"",
                  fmt::format("\"{}\", the hash of model {}", hash, profile.model));
   }

@@ -12,6 +12,7 @@
 #include "exec/devices/kernel_choice.h"
 #include "exec/devices/load_accelerator.h"
 #include "exec/measuring/layer_times.h"
+#include "exec/models/model_precision.h"
 #include "exec/models/vit.h"
 #include "exec/run/run.h"
 #include "exec/verbs/verb_inputs.h"
@@ -34,6 +35,7 @@ struct Options {
   std::vector<int> devices = {2};
   std::string schedules;  // ",gpipe,1f1b,"; empty: all
   BenchModel model;
+  Precision precision = Precision::kFp32;
   int micro_batches = 8;
   int steps = 15;
 };
@@ -42,6 +44,7 @@ struct Measured {
   Spread milliseconds;
   Overheads overheads;
   std::uint64_t hash = 0;
+  double loss = 0;  // of the last step
   std::string devices;
   std::int64_t peak_bytes = 0;  // of a GPU
 };
@@ -54,7 +57,8 @@ po::options_description describe_flags() {
       ("devices", text(), "how many, a comma list; default: 2")                                //
       ("schedules", text(), "a comma list of what simulate lists, or replicas; default: all")  //
       ("share", po::bool_switch(), "streams share the GPU, without parts of their own")        //
-      ("model", text(), "tiny (default) or wide")                                              //
+      ("model", text(), "tiny (default), wide, base, vit-b16 or bert-large")                   //
+      ("precision", text(), "fp32 (default) or bf16")                                          //
       ("micro-batches", text(), "of a step, default 8")                                        //
       ("steps", text(), "that count, default 15");
   return flags;
@@ -69,6 +73,10 @@ Options read_options(const Flags& flags) {
   }
   if (const auto names = optional_text(flags, "schedules")) options.schedules = "," + *names + ",";
   options.model = find_bench_model(optional_text(flags, "model").value_or("tiny"));
+  const std::string precision = optional_text(flags, "precision").value_or("fp32");
+  if (known_name("--precision", precision, kPrecisionNames) == "bf16") {
+    options.precision = Precision::kBf16;
+  }
   options.micro_batches = integer_or(flags, "micro-batches", options.micro_batches, 1, 64);
   options.steps = integer_or(flags, "steps", options.steps, 1, 1000);
   return options;
@@ -77,11 +85,13 @@ Options read_options(const Flags& flags) {
 Measured measure(const Options& options, const BenchPlan& shape) {
   const OptimizerConfig optimizer = momentum_sgd();
   const int devices = shape.devices * shape.replicas;
-  Run run(make_vit(options.model.config), optimizer, 1, devices, {.devices = options.processors});
+  Run run(with_precision(make_vit(options.model.config), options.precision), optimizer, 1, devices,
+          {.devices = options.processors});
   run.transition_to(make_bench_plan(run.structure(), shape));
   const auto batches = make_batches(options.model.config, shape, kWarmUp + options.steps, 1);
   std::vector<double> milliseconds;
   OverheadMeter overheads;
+  double loss = 0;
   Step step = 0;
   // Timed by themselves first, then with their layers.
   for (const bool layers : {false, true}) {
@@ -95,11 +105,13 @@ Measured measure(const Options& options, const BenchPlan& shape) {
       if (layers && counts) overheads.add_step(result.wall, result.spans, run.take_layer_samples());
       if (layers && !counts) (void)run.take_layer_samples();
       if (!layers && counts) milliseconds.push_back(time.count());
+      loss = result.loss;
     }
   }
   Measured measured{.milliseconds = find_spread(milliseconds),
                     .overheads = overheads.overheads(),
                     .hash = run.weight_hash(),
+                    .loss = loss,
                     .devices = run.devices().text()};
   if (options.processors.kind == DeviceKind::kCuda) {
     measured.peak_bytes = load_accelerator().memory(0).peak;
@@ -120,6 +132,7 @@ bool has_whole_backwards(const Plan& plan, int devices) {
 nlohmann::ordered_json describe_machine(const Options& options) {
   nlohmann::ordered_json facts(host_facts());
   facts["model"] = options.model.name;
+  facts["precision"] = name_of(options.precision);
   facts["micro_batches"] = options.micro_batches;
   if (options.processors.kind == DeviceKind::kCuda) {
     const GpuFacts gpu = load_accelerator().describe(0);
@@ -149,6 +162,7 @@ nlohmann::ordered_json to_line(const std::string& name, int devices, const Measu
       {"one_device_ms", one.milliseconds.median},
       {"ratio", measured.milliseconds.median / one.milliseconds.median},
       {"same_bits", measured.hash == one.hash},
+      {"loss", measured.loss},
       {"peak_bytes", measured.peak_bytes},
       {"action_overhead_us", static_cast<double>(measured.overheads.per_action.count()) * kMicro},
       {"step_overhead_us", static_cast<double>(measured.overheads.per_step.count()) * kMicro}};
@@ -162,7 +176,8 @@ ExitCode run_steps(const Flags& flags) {
                         .micro_batches = options.micro_batches};
   const Measured one = measure(options, alone);
   print(to_line("one device", 1, one, one));
-  const ModelProfile structure = make_structure(make_vit(options.model.config), 1);
+  const ModelProfile structure =
+      make_structure(with_precision(make_vit(options.model.config), options.precision), 1);
   bool same = true;
   const auto measure_and_print = [&](const std::string& name, int devices, const BenchPlan& shape) {
     if (!options.schedules.empty() &&

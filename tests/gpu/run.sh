@@ -156,13 +156,18 @@ part 'streams with parts of the GPU' 120 parts.jsonl "$steps" --device cuda --de
 part 'eight cores' 90 cores.jsonl "$steps" --device cpu --devices 8 --micro-batches 16 --steps 4 --schedules "$some"
 part 'streams that share the GPU' 60 shared.jsonl "$steps" --device cuda --devices 2,4 --steps 6 --share --schedules "$some"
 part 'the wide model' 60 wide.jsonl "$steps" --device cuda --devices 2,4 --steps 6 --model wide --schedules "$some"
+for model in vit-b16 bert-large; do
+  for precision in fp32 bf16; do
+    part "$model in $precision" 60 "$model-$precision.jsonl" "$steps" --device cuda --devices 2 --steps 4 --model "$model" --precision "$precision" --schedules 1f1b,zb-h1
+  done
+done
 {
   cat "$results/machine.txt"
   tail -n 12 "$results/tests.txt"
-  for file in parts shared wide cores; do
+  for file in parts shared wide cores vit-b16-fp32 vit-b16-bf16 bert-large-fp32 bert-large-bf16; do
     printf '\n%s: lines with the bits of one device: %s, without: %s\n' "$file" \
       "$(grep -c '"same_bits":true' "$results/$file.jsonl")" "$(grep -c '"same_bits":false' "$results/$file.jsonl")"
-    sed -nE 's/.*"schedule":"([^"]*)","devices":([0-9]*),.*"median_ms":([0-9.]*),.*"ratio":([0-9.]*),.*/\1 on \2: \3 ms, \4 of one device/p' "$results/$file.jsonl"
+    sed -nE 's/.*"schedule":"([^"]*)","devices":([0-9]*),.*"median_ms":([0-9.]*),.*"ratio":([0-9.]*),.*"loss":([0-9.e-]*),.*/\1 on \2: \3 ms, \4 of one device, loss \5/p' "$results/$file.jsonl"
   done
 } >"$results/summary.txt" 2>/dev/null
 

@@ -50,6 +50,18 @@ TEST(ModelProfileJson, FillsInWhatIsLeftOut) {
   EXPECT_TRUE(profile.provenance.empty());
 }
 
+TEST(ModelProfileJson, KeepsThePrecision) {
+  ModelProfile profile = small_model();
+  EXPECT_EQ(to_json(profile).find("precision"), std::string::npos);
+  const std::string in_fp32 = model_hash(profile);
+  profile.precision = Precision::kBf16;
+  EXPECT_EQ(parse_model_profile(to_json(profile), "m.json"), profile);
+  EXPECT_NE(model_hash(profile), in_fp32);
+  EXPECT_THROW((void)parse_model_profile(
+                   one_layer("8", R"("backward_ns": 7)", R"("precision": "fp16", )"), "m.json"),
+               InputError);
+}
+
 TEST(ModelProfileJson, SplitsAWholeBackwardByTheStatedRule) {
   const ModelProfile trained = parse_model_profile(one_layer("8", R"("backward_ns": 7)"), "m.json");
   const CostSample& split = trained.layers[0].costs[0];

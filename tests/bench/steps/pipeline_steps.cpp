@@ -1,5 +1,6 @@
 // Measures step times on two devices: a vision transformer under one schedule, or as two replicas,
-// with SGD and momentum 0.9. tests/bench/steps/against_torch.py compares them with stock PyTorch.
+// or alone on one device, with SGD and momentum 0.9. tests/bench/steps/against_torch.py and
+// bf16_against_torch.py compare them with stock PyTorch.
 // The program prints one JSON line, whose keys mean what they mean in that script: a step lasts
 // until its slowest device is done, optimizer included; `cuts` are the transformer layers before
 // each stage but the first; `cpu_s` is CPU seconds per step of all devices; `others` is how many
@@ -14,6 +15,7 @@
 
 #include "exec/devices/foreign_load.h"
 #include "exec/devices/kernel_choice.h"
+#include "exec/models/model_precision.h"
 #include "exec/models/vit.h"
 #include "exec/run/run.h"
 #include "planner/plan/schedule_facts.h"
@@ -28,12 +30,12 @@ namespace {
 namespace po = boost::program_options;
 using namespace frazil;
 
-constexpr int kDevices = 2;
-
 struct Options {
   std::string schedule = "1f1b";  // the name that was asked for
   BenchModel model;
   BenchPlan plan;
+  Precision precision = Precision::kFp32;
+  int devices = 2;
   int steps = 20;  // warm-up included
   int warm_up = 3;
   std::uint64_t seed = 1;
@@ -54,7 +56,8 @@ po::options_description describe_flags() {
       ("model", text(), "tiny (default) or wide")  //
       ("schedule", text(),
        "1f1b (default), gpipe, interleaved, izb, zbv, or another that simulate lists; replicas: "
-       "two, of one stage each")                                                                  //
+       "two, of one stage each; alone: one device")                                               //
+      ("precision", text(), "fp32 (default) or bf16")                                             //
       ("reduction", text(), "exact (default) or fast")                                            //
       ("micro-batches", text(), "of a step, a divisor of the batch (64, of wide 32), default 8")  //
       ("steps", text(), "warm-up included, default 20")                                           //
@@ -106,10 +109,16 @@ Options read_options(const Flags& flags) {
   BenchPlan& plan = options.plan;
   plan.batch_size = options.model.batch_size;
   if (options.schedule == "replicas") {
-    plan.replicas = kDevices;
+    plan.replicas = options.devices;
+  } else if (options.schedule == "alone") {
+    options.devices = 1;
   } else {
     plan.schedule = read_schedule(options.schedule);
-    plan.devices = kDevices;
+    plan.devices = options.devices;
+  }
+  const std::string precision = optional_text(flags, "precision").value_or("fp32");
+  if (known_name("--precision", precision, kPrecisionNames) == "bf16") {
+    options.precision = Precision::kBf16;
   }
   plan.reduction = read_reduction(optional_text(flags, "reduction").value_or("exact"));
   plan.micro_batches = integer_or(flags, "micro-batches", plan.micro_batches, 1, plan.batch_size);
@@ -122,7 +131,8 @@ Options read_options(const Flags& flags) {
 
 Measured measure(const Options& options) {
   const OptimizerConfig optimizer = momentum_sgd();
-  Run run(make_vit(options.model.config), optimizer, options.seed, kDevices);
+  Run run(with_precision(make_vit(options.model.config), options.precision), optimizer,
+          options.seed, options.devices);
   run.transition_to(make_bench_plan(run.structure(), options.plan));
   const auto batches =
       make_batches(options.model.config, options.plan, options.steps, options.seed);
@@ -184,6 +194,7 @@ nlohmann::ordered_json to_record(const Options& options, Measured measured) {
       {"plan", summarize(measured.plan)},
       {"cuts", list_cuts(measured.plan.pipelines.front())},
       {"devices", list_devices(measured.plan)},
+      {"precision", name_of(options.precision)},
       {"reduction", options.plan.reduction == ReductionMode::kExact ? "exact" : "fast"},
       {"micro_batches", options.plan.micro_batches},
       {"micro_batch_size", measured.plan.micro_batch_size},
@@ -211,7 +222,7 @@ ExitCode print_record(const Flags& flags) {
 int main(int argc, char** argv) {
   prepare_kernels();
   const Verb verb{"bench_pipeline_steps", "Times the training steps of a schedule on two devices.",
-                  "bench_pipeline_steps [--model tiny|wide] [--schedule NAME|replicas] "
+                  "bench_pipeline_steps [--model tiny|wide] [--schedule NAME|replicas|alone] "
                   "[--micro-batches N] [--steps N]"};
   return run_verb(verb, argc, argv, describe_flags(), print_record);
 }

@@ -65,7 +65,31 @@ BenchModel find_bench_model(const std::string& name) {
                        .classes = 1000},
             .batch_size = 8};
   }
-  if (name != "wide") refuse_flags("--model " + name, "tiny, wide or base");
+  if (name == "vit-b16") {
+    return {.name = name,
+            .config = {.image = 224,
+                       .channels = 3,
+                       .patch = 16,
+                       .dim = 768,
+                       .blocks = 12,
+                       .heads = 12,
+                       .classes = 1000},
+            .batch_size = 64};
+  }
+  if (name == "bert-large") {
+    return {.name = name,
+            .config = {.image = 352,
+                       .channels = 3,
+                       .patch = 16,
+                       .dim = 1024,
+                       .blocks = 24,
+                       .heads = 16,
+                       .classes = 2},
+            .batch_size = 16};
+  }
+  if (name != "wide") {
+    refuse_flags("--model " + name, "tiny, wide, base, vit-b16 or bert-large");
+  }
   config.dim = 384;
   config.blocks = 8;
   config.heads = 6;

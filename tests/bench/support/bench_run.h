@@ -15,7 +15,8 @@ namespace frazil {
 
 // A model of the benchmarks. "tiny" has 12 blocks of width 192 and a batch of 64, "wide" 8 blocks
 // of width 384 and a batch of 32, both 65 tokens; "base" has the 86 million parameters of ViT-B/16,
-// 5 tokens and a batch of 8.
+// 5 tokens and a batch of 8; "vit-b16" is ViT-B/16 itself, 197 tokens and a batch of 64, and
+// "bert-large" has the 24 blocks of width 1024 of BERT-large, 485 tokens and a batch of 16.
 struct BenchModel {
   std::string name = "tiny";
   VitConfig config;

@@ -281,6 +281,10 @@ TEST_F(DurableTraining, OfOtherSamplesIsAnotherRun) {
   EXPECT_EQ(identify_run(options_.config, "a", load_data(options_.config), 18), same);
   EXPECT_NE(identify_run(options_.config, "a", data_, 19), same);
   EXPECT_NE(identify_run(options_.config, "b", data_, 18), same);
+  RunConfig narrow = options_.config;
+  narrow.precision = Precision::kBf16;
+  EXPECT_NE(identify_run(narrow, "a", data_, 18), same);
+  EXPECT_EQ(identify_run(narrow, "a", data_, 18).keys.at("precision"), "bf16");
   data_.train.inputs.at(0).view(-1)[7] += 1;
   EXPECT_NE(identify_run(options_.config, "a", data_, 18), same);
 }

@@ -94,6 +94,25 @@ TEST(RunConfig, ReadsAGrammar) {
   EXPECT_EQ(parse(to_json(config)), config);
 }
 
+TEST(RunConfig, TakesBf16InModeFastAlone) {
+  const RunConfig config = parse(with_members(R"("precision": "bf16", "reduction": "fast")"));
+  EXPECT_EQ(config.precision, Precision::kBf16);
+  EXPECT_EQ(parse(to_json(config)), config);
+  for (const std::string members :
+       {R"("precision": "bf16")", R"("reduction": "exact", "precision": "bf16")"}) {
+    try {
+      (void)parse(with_members(members));
+      ADD_FAILURE() << members;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.line(), 2);
+      EXPECT_EQ(error.found(), R"("bf16" beside "reduction": "exact")");
+      EXPECT_EQ(error.expected(), R"("fp32", or "reduction": "fast")");
+    }
+  }
+  EXPECT_THROW((void)parse(with_members(R"("precision": "fp16", "reduction": "fast")")),
+               InputError);
+}
+
 TEST(RunConfig, IsWrittenWithItsDefaults) {
   EXPECT_EQ(to_json(RunConfig{}),
             R"({

@@ -57,6 +57,14 @@ TEST(KernelFacts, AreThoseOfBranchesVendorAndVersion) {
   }
 }
 
+TEST(KernelFacts, TellTheInstructionsForBfloat16) {
+  KernelFacts facts;
+  facts.features = "avx avx2 avx512f avx512_bf16 amx_tile amx_bf16 fma";
+  EXPECT_EQ(narrow_instructions(facts), "avx512_bf16 amx_bf16");
+  facts.features = "avx avx2 fma";
+  EXPECT_EQ(narrow_instructions(facts), "none");
+}
+
 TEST(KernelFacts, ThatAreRecordedTakeThePlaceOfTheEnvironments) {
   const Variable aten("ATEN_CPU_CAPABILITY", "avx2");
   const Variable mkl("MKL_CBWR", "AVX2");

@@ -127,6 +127,7 @@ LayerSpec make_logits(const DecoderConfig& c) {
             return {linear_without_bias(call, call.inputs.at(0), 0)};
           },
           .output_bytes_per_sample = {float_bytes(std::int64_t{c.tokens} * c.vocabulary)},
+          .narrow_outputs = {0},
           .loss =
               [c](const Tensors& outputs, const at::Tensor& labels) {
                 return at::cross_entropy_loss(outputs.at(0).view({-1, c.vocabulary}),

@@ -28,7 +28,8 @@ LayerSpec make_teacher(const DistillationConfig& c, int index) {
             const at::Tensor x = run_two_linears(call, call.inputs.at(0));
             return {is_last ? at::softmax(x, -1) : at::tanh(x)};
           },
-          .output_bytes_per_sample = {float_bytes(out)}};
+          .output_bytes_per_sample = {float_bytes(out)},
+          .narrow_outputs = {0}};
 }
 
 LayerSpec make_student_layer(const DistillationConfig& c, int index, const std::string& part) {
@@ -39,7 +40,8 @@ LayerSpec make_student_layer(const DistillationConfig& c, int index, const std::
           .forward = [](const LayerCall& call) -> Tensors {
             return {at::tanh(run_two_linears(call, call.inputs.at(0)))};
           },
-          .output_bytes_per_sample = {float_bytes(c.dim)}};
+          .output_bytes_per_sample = {float_bytes(c.dim)},
+          .narrow_outputs = {0}};
 }
 
 // The loss reads the teacher's output, whose edge begins at an earlier layer, and the student's.
@@ -49,6 +51,7 @@ LayerSpec make_loss(const DistillationConfig& c, int index) {
           .parameters = {},
           .forward = [](const LayerCall& call) -> Tensors { return call.inputs; },
           .output_bytes_per_sample = {float_bytes(c.dim), float_bytes(c.dim)},
+          .narrow_outputs = {0, 1},
           .loss =
               [](const Tensors& outputs, const at::Tensor& /*labels*/) {
                 return at::mse_loss(outputs.at(1), outputs.at(0));
@@ -65,6 +68,7 @@ LayerSpec make_last_student(const DistillationConfig& c) {
             return {run_two_linears(call, call.inputs.at(0)), call.inputs.at(1)};
           },
           .output_bytes_per_sample = {float_bytes(c.classes), float_bytes(c.classes)},
+          .narrow_outputs = {0, 1},
           .loss =
               [](const Tensors& outputs, const at::Tensor& /*labels*/) {
                 return at::cross_entropy_loss(outputs.at(0), outputs.at(1));

@@ -115,6 +115,7 @@ LayerSpec make_head(const EncoderConfig& c) {
                          linear_bias("classifier", c.classes, c.dim)},
           .forward = [](const LayerCall& call) { return classify(call); },
           .output_bytes_per_sample = {float_bytes(c.classes)},
+          .narrow_outputs = {0},
           .loss =
               [](const Tensors& outputs, const at::Tensor& labels) {
                 return at::cross_entropy_loss(outputs.at(0), labels);

@@ -112,8 +112,9 @@ std::vector<PlanForm> forms_of(const TestModel& model, int micro_batches) {
 
 }  // namespace
 
-void expect_plain_bits(const TestModel& model, const std::string& mask) {
+void expect_plain_bits(const TestModel& plain_model, const std::string& mask, Precision precision) {
   SCOPED_TRACE("mask " + mask);
+  const TestModel model = plain_model.in(precision);
   Run run(model.spec, plain_descent(), kChecksSeed, 1);
   run.transition_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
   LayerTensors weights = start_values(model.spec, kChecksSeed);
@@ -125,7 +126,7 @@ void expect_plain_bits(const TestModel& model, const std::string& mask) {
     const std::vector<Tensors> gradients = gradients_at(model, mask, weights, step, micro_batches);
     const double loss = run.step(step, kRate, micro_batches).loss;
     Differentiated plain =
-        differentiate_step(model.spec, weights, micro_batches, kChecksSeed, step);
+        differentiate_step(plain_model.spec, weights, micro_batches, kChecksSeed, step, precision);
     EXPECT_EQ(loss, std::accumulate(plain.losses.begin(), plain.losses.end(), 0.0));
     add_uses(model.spec, plain.gradients);
     expect_gradients(model.spec, gradients, plain.gradients);

@@ -7,8 +7,10 @@
 namespace frazil {
 
 // Two steps of plain descent on one device have the bits of the same steps written plainly: loss,
-// all gradients as they go into the update, all weights. An empty mask is the model's own.
-void expect_plain_bits(const TestModel& model, const std::string& mask = {});
+// all gradients as they go into the update, all weights. An empty mask is the model's own. In bf16
+// the plain steps run under autocast as PyTorch's context does.
+void expect_plain_bits(const TestModel& model, const std::string& mask = {},
+                       Precision precision = Precision::kFp32);
 
 // Runs plans with other cuts, replicas, shared stages, schedules, recomputing and measuring, at 5
 // and 8 micro-batches, with a short last batch; each has the bits of one device. Returns how many

@@ -1,10 +1,12 @@
 #include "tests/exec/models/plain_training.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -41,6 +43,26 @@ LayerTensors add_two(const LayerTensors& a, const LayerTensors& b) {
   }
   return sums;
 }
+
+class PlainAutocast {
+ public:
+  explicit PlainAutocast(Precision precision) : is_on_(precision == Precision::kBf16) {
+    if (!is_on_) return;
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::increment_nesting();
+  }
+  ~PlainAutocast() {
+    if (!is_on_) return;
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+  }
+  PlainAutocast(const PlainAutocast&) = delete;
+  PlainAutocast& operator=(const PlainAutocast&) = delete;
+
+ private:
+  bool is_on_;
+};
 
 }  // namespace
 
@@ -79,7 +101,9 @@ void freeze(const ModelSpec& model, LayerTensors& parameters, const std::string&
 }
 
 Differentiated differentiate(const ModelSpec& model, const LayerTensors& parameters,
-                             const Samples& samples, const RandomKey& key, double scale) {
+                             const Samples& samples, const RandomKey& key, double scale,
+                             Precision precision) {
+  std::optional<PlainAutocast> autocast(std::in_place, precision);
   std::vector<Tensors> outputs;
   Tensors losses;  // losses that something can learn from
   Tensors trained;
@@ -99,6 +123,7 @@ Differentiated differentiate(const ModelSpec& model, const LayerTensors& paramet
     result.losses.push_back(loss.item<double>());
     if (loss.requires_grad()) losses.push_back(loss);
   }
+  autocast.reset();
   const Tensors found = torch::autograd::grad(losses, trained, {}, /*retain_graph=*/std::nullopt,
                                               /*create_graph=*/false, /*allow_unused=*/true);
   auto next = found.begin();
@@ -136,7 +161,7 @@ void add_uses(const ModelSpec& model, LayerTensors& gradients) {
 
 Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& parameters,
                                   const std::vector<Samples>& micro_batches, std::uint64_t seed,
-                                  Step step) {
+                                  Step step, Precision precision) {
   std::int64_t samples = 0;
   for (const Samples& some : micro_batches) samples += some.count();
   std::vector<LayerTensors> gradients;
@@ -144,8 +169,8 @@ Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& pa
   for (std::size_t m = 0; m < micro_batches.size(); ++m) {
     const double scale =
         static_cast<double>(micro_batches[m].count()) / static_cast<double>(samples);
-    Differentiated one =
-        differentiate(model, parameters, micro_batches[m], {seed, step, MicroBatchId{m}}, scale);
+    Differentiated one = differentiate(model, parameters, micro_batches[m],
+                                       {seed, step, MicroBatchId{m}}, scale, precision);
     whole.losses.insert(whole.losses.end(), one.losses.begin(), one.losses.end());
     gradients.push_back(std::move(one.gradients));
   }

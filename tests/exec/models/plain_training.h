@@ -24,9 +24,11 @@ struct Differentiated {
 void freeze(const ModelSpec& model, LayerTensors& parameters, const std::string& mask);
 
 // Differentiates one micro-batch, with all losses times `scale`. Detached edges are cut; a layer
-// without a parameter that trains is in evaluation.
+// without a parameter that trains is in evaluation. In bf16 forward and losses run under autocast,
+// entered and left once, with its cache of cast weights, as PyTorch's context does.
 Differentiated differentiate(const ModelSpec& model, const LayerTensors& parameters,
-                             const Samples& samples, const RandomKey& key, double scale);
+                             const Samples& samples, const RandomKey& key, double scale,
+                             Precision precision = Precision::kFp32);
 
 // Adds (0 + 1) + (2 + 3), as in the executor's tree of four. Undefined gradients stay undefined.
 LayerTensors add_four(const std::vector<LayerTensors>& gradients);
@@ -36,7 +38,7 @@ void add_uses(const ModelSpec& model, LayerTensors& gradients);
 // Differentiates a whole step of four micro-batches, and adds the gradients.
 Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& parameters,
                                   const std::vector<Samples>& micro_batches, std::uint64_t seed,
-                                  Step step);
+                                  Step step, Precision precision = Precision::kFp32);
 
 // Subtracts rate times gradients from the weights, from a shared tensor once.
 void descend(LayerTensors& parameters, const LayerTensors& gradients, double rate);

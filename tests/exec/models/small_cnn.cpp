@@ -43,7 +43,8 @@ LayerSpec make_layer(const LayerShape& shape, std::function<Tensors(const LayerC
           .block = BlockId{shape.block},
           .parameters = convolution_parameters(shape.name, shape.out, shape.in),
           .forward = std::move(forward),
-          .output_bytes_per_sample = {float_bytes(values)}};
+          .output_bytes_per_sample = {float_bytes(values)},
+          .narrow_outputs = {0}};
 }
 
 Tensors forward_plain(const LayerCall& call) {
@@ -71,6 +72,7 @@ LayerSpec make_classifier(const SmallCnnConfig& c, int size) {
             return {with.linear(call.inputs.at(0).flatten(1), 0, 1)};
           },
           .output_bytes_per_sample = {float_bytes(c.classes)},
+          .narrow_outputs = {0},
           .loss =
               [](const Tensors& outputs, const at::Tensor& labels) {
                 return at::cross_entropy_loss(outputs.at(0), labels);

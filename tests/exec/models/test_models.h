@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/models/model.h"
+#include "exec/models/model_precision.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {
@@ -16,6 +16,10 @@ struct TestModel {
   std::function<std::vector<Samples>(const StepShape&)> samples;
   std::string mask;  // as it trains: all but a teacher's blocks
 
+  // The same model as it computes in this precision.
+  TestModel in(Precision precision) const {
+    return {with_precision(spec, precision), samples, mask};
+  }
   int layers() const { return static_cast<int>(spec.layers.size()); }
 };
 

@@ -19,7 +19,8 @@ LayerSpec make_layer(const UnevenMlpConfig& c, std::size_t index) {
                     if (is_last) return {x};
                     return {index % 2 == 0 ? at::tanh(x) : at::gelu(x)};
                   },
-                  .output_bytes_per_sample = {float_bytes(out)}};
+                  .output_bytes_per_sample = {float_bytes(out)},
+                  .narrow_outputs = {0}};
   if (is_last) {
     layer.loss = [](const Tensors& outputs, const at::Tensor& labels) {
       return at::cross_entropy_loss(outputs.at(0), labels);

@@ -278,6 +278,30 @@ TEST_F(TrainingVerbs, ProfilePlanAndTrainFitTogether) {
   EXPECT_TRUE(std::filesystem::exists(path("out/phase-2/plan.json")));
 }
 
+TEST_F(TrainingVerbs, ARunInBf16TakesAProfileAndPlansInBf16) {
+  RunConfig config = tiny_config();
+  config.reduction = ReductionMode::kFast;
+  write_text_file(path("fast.json"), to_json(config));
+  config.precision = Precision::kBf16;
+  write_text_file(path("narrow.json"), to_json(config));
+  const std::string rest = " --cluster cluster.json --out out --quiet ";
+  expect_refusal("train", "--run narrow.json --profile model.json" + rest, 2,
+                 "model.json: found a profile in fp32, expected one in bf16");
+  const Outcome profiled = folder_.run(
+      "profile",
+      "--run fast.json --precision bf16 --out m.json --devices 2 --rounds 1 --steps 2 --quiet");
+  ASSERT_EQ(profiled.code, 0) << profiled.err;
+  EXPECT_NE(profiled.out.find("the layers computed in bf16\n"), std::string::npos);
+  EXPECT_EQ(read_model_profile(path("m.json")).precision, Precision::kBf16);
+  expect_refusal("train", "--run fast.json --profile m.json" + rest, 2,
+                 "m.json: found a profile in bf16, expected one in fp32");
+  expect_refusal("train", "--run narrow.json --profile m.json --plan plan.json" + rest, 2,
+                 "plan.json:4: found a plan by a profile of ");
+  const Outcome trained = folder_.run("train", "--run narrow.json --profile m.json" + rest);
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  expect_refusal("profile", "--run fast.json --precision half --out n.json", 2, "--precision half");
+}
+
 TEST_F(TrainingVerbs, TrainAnswersAndEndsWithTwoWhereItsTraceCannotBeWritten) {
   std::filesystem::create_directories(path("out/trace.jsonl"));
   const Outcome outcome = folder_.run("train", kTrain + "--steps 1 --quiet");

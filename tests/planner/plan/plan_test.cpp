@@ -191,6 +191,19 @@ TEST(Plan, StagesNeedNotBeConsecutiveLayersToBeConvex) {
   EXPECT_THROW(validate(plan, {model(), cluster()}, "plan.json"), InputError);
 }
 
+TEST(Plan, ByAProfileInAnotherPrecisionIsRefused) {
+  const Plan plan = sample_plan();
+  ModelProfile narrow = model();
+  narrow.precision = Precision::kBf16;
+  try {
+    validate(plan, {narrow, cluster()}, "plan.json");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.found(), "a plan by a profile of chain in fp32 at $.model_hash");
+    EXPECT_EQ(error.expected(), "one by a profile in bf16");
+  }
+}
+
 struct Fault {
   std::string sentence;
   std::function<void(Plan&)> plant;

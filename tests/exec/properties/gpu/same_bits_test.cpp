@@ -5,6 +5,7 @@
 
 #include "exec/devices/device_numerics.h"
 #include "exec/devices/numerics.h"
+#include "exec/models/model_precision.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
@@ -21,6 +22,9 @@ struct TrainedVit {
   std::string name;
   OptimizerConfig optimizer = {};
   VitConfig model = small_config();
+  Precision precision = Precision::kFp32;
+
+  ModelSpec spec() const { return with_precision(make_vit(model), precision); }
 };
 
 // One model is small, with dropout and clipping; one is wide enough that other kernels are chosen.
@@ -43,7 +47,7 @@ struct Outcome {
 
 Outcome run_plans(const TrainedVit& vit, const std::map<Step, Plan>& plans, int devices,
                   const DeviceChoice& choice) {
-  frazil::Run run(make_vit(vit.model), vit.optimizer, 7, devices, {.devices = choice});
+  frazil::Run run(vit.spec(), vit.optimizer, 7, devices, {.devices = choice});
   Outcome outcome;
   for (Step step = 0; step < 3; ++step) {
     if (const auto plan = plans.find(step); plan != plans.end()) run.transition_to(plan->second);
@@ -53,7 +57,7 @@ Outcome run_plans(const TrainedVit& vit, const std::map<Step, Plan>& plans, int 
   return outcome;
 }
 
-ModelProfile structure_of(const TrainedVit& vit) { return make_structure(make_vit(vit.model), 2); }
+ModelProfile structure_of(const TrainedVit& vit) { return make_structure(vit.spec(), 2); }
 
 Plan one_device(const TrainedVit& vit, const std::string& mask = "11111") {
   return make_small_plan(structure_of(vit),
@@ -112,6 +116,23 @@ TEST_F(GpuSameBits, SchedulesEqualOneStream) {
             << vit.name << ", " << schedule_name(kind) << " on " << devices << " streams "
             << (splits ? "with parts" : "that share the GPU");
       }
+    }
+  }
+}
+
+TEST_F(GpuSameBits, InBf16APlanRepeatsItselfAndLearnsAsInFp32) {
+  for (TrainedVit vit : trained_vits()) {
+    const Outcome wide = run_plans(vit, {{0, one_device(vit)}}, 1, streams());
+    vit.precision = Precision::kBf16;
+    for (const auto& [kind, devices] : {std::pair(ScheduleKind::kOneForwardOneBackward, 2),
+                                        {ScheduleKind::kZbH1, 2},
+                                        {ScheduleKind::kGpipe, 4}}) {
+      SCOPED_TRACE(vit.name + ", " + std::string(schedule_name(kind)));
+      const std::map<Step, Plan> plan = {{0, place(vit, kind, devices)}};
+      const Outcome narrow = run_plans(vit, plan, devices, streams());
+      EXPECT_EQ(run_plans(vit, plan, devices, streams()).hash, narrow.hash);
+      EXPECT_NE(narrow.hash, wide.hash);
+      EXPECT_NEAR(narrow.losses.front(), wide.losses.front(), 0.02 * wide.losses.front());
     }
   }
 }
