@@ -14,7 +14,7 @@
 #include <string>
 
 #include "exec/communication/communication_error.h"
-#include "exec/communication/message_tag.h"
+#include "exec/links/message_tag.h"
 #include "exec/tensors/tensors.h"
 #include "profiles/units.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/communication/message_tag.h"
+#include "exec/links/message_tag.h"
 #include "exec/communication/wait_graph.h"
 
 namespace frazil {
