@@ -1,6 +1,6 @@
 // Token files as people leave them, and a proof made by another program.
 
-#include "exec/links/join_token.h"
+#include "exec/links/joining/join_token.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Variables as launchers set them: recorded from torchrun 2.11, OpenMPI 4.1.4 and, from their
 // documentation, MPICH 4.0 and Slurm 22.05.
 
-#include "exec/links/launch_environment.h"
+#include "exec/links/joining/launch_environment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "exec/links/join_token.h"
+#include "exec/links/joining/join_token.h"
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "exec/links/joining/token_text.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -29,13 +30,6 @@ struct OpenFile {
   }
 };
 
-std::optional<int> hex_value(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-  return std::nullopt;
-}
-
 std::optional<Secret> parse_token(std::string_view text) {
   Secret token{};
   if (text.size() == kSecretBytes) {
@@ -43,24 +37,7 @@ std::optional<Secret> parse_token(std::string_view text) {
     return token;
   }
   if (text.size() == 2 * kSecretBytes + 1 && text.back() == '\n') text.remove_suffix(1);
-  if (text.size() != 2 * kSecretBytes) return std::nullopt;
-  for (std::size_t i = 0; i < kSecretBytes; ++i) {
-    const std::optional<int> high = hex_value(text[2 * i]);
-    const std::optional<int> low = hex_value(text[2 * i + 1]);
-    if (!high || !low) return std::nullopt;
-    token[i] = static_cast<std::uint8_t>(*high * 16 + *low);
-  }
-  return token;
-}
-
-std::string to_digits(const Secret& token) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string digits;
-  for (const std::uint8_t byte : token) {
-    digits += kDigits[byte / 16];
-    digits += kDigits[byte % 16];
-  }
-  return digits + "\n";
+  return parse_digits(text);
 }
 
 // A token that others may read or replace is none.
@@ -132,7 +109,7 @@ Secret make_token(const std::filesystem::path& place) {
   const Secret token = draw_secret();
   int linked = 0;
   try {
-    write_whole(file.number, to_digits(token), name);
+    write_whole(file.number, to_digits(token) + "\n", name);
     linked = ::link(aside.c_str(), name.c_str()) == 0 ? 0 : errno;
   } catch (const InputError&) {
     ::unlink(aside.c_str());

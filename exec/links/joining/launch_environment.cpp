@@ -1,11 +1,11 @@
-#include "exec/links/launch_environment.h"
+#include "exec/links/joining/launch_environment.h"
 
 #include <unistd.h>
 
 #include <array>
 #include <utility>
 
-#include "exec/links/launch_variables.h"
+#include "exec/links/joining/launch_variables.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -1,4 +1,4 @@
-#include "exec/links/launch_variables.h"
+#include "exec/links/joining/launch_variables.h"
 
 #include <charconv>
 #include <utility>

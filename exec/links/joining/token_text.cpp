@@ -1,0 +1,37 @@
+#include "exec/links/joining/token_text.h"
+
+namespace frazil {
+namespace {
+
+std::optional<int> hex_value(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string to_digits(const Secret& token) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  for (const std::uint8_t byte : token) {
+    digits += kDigits[byte / 16];
+    digits += kDigits[byte % 16];
+  }
+  return digits;
+}
+
+std::optional<Secret> parse_digits(std::string_view text) {
+  if (text.size() != 2 * kSecretBytes) return std::nullopt;
+  Secret secret{};
+  for (std::size_t i = 0; i < kSecretBytes; ++i) {
+    const std::optional<int> high = hex_value(text[2 * i]);
+    const std::optional<int> low = hex_value(text[2 * i + 1]);
+    if (!high || !low) return std::nullopt;
+    secret[i] = static_cast<std::uint8_t>(*high * 16 + *low);
+  }
+  return secret;
+}
+
+}  // namespace frazil
