@@ -19,7 +19,7 @@ bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 void wait_for(const Descriptor& socket, short events, JoinClock::time_point until) {
   const auto left = std::chrono::ceil<milliseconds>(left_until(until)).count();
   pollfd entry{socket.number(), events, 0};
-  (void)::poll(&entry, 1, static_cast<int>(std::min<long long>(left, 1000)));
+  (void)::poll(&entry, 1, static_cast<int>(std::min<long long>(left, 100)));
 }
 
 [[noreturn]] void lose(const std::string& who, const std::string& what) {
@@ -30,6 +30,15 @@ void wait_for(const Descriptor& socket, short events, JoinClock::time_point unti
 
 Duration left_until(JoinClock::time_point until) {
   return std::max<Duration>(until - JoinClock::now(), kNoTime);
+}
+
+std::string to_proved_bytes(const JoinMessage& message, const Secret& key, ProofPurpose purpose,
+                            const Secret& listener_nonce, const Secret& caller_nonce) {
+  std::string bytes = to_bytes(message);
+  const std::string_view body = std::string_view(bytes).substr(kJoinHeadBytes);
+  const Secret proof = make_proof(key, purpose, listener_nonce, caller_nonce, vouched_part(body));
+  std::copy(proof.begin(), proof.end(), bytes.end() - static_cast<std::ptrdiff_t>(proof.size()));
+  return bytes;
 }
 
 JoinReader::State JoinReader::read(const Descriptor& socket) {
@@ -66,7 +75,7 @@ JoinReader::State JoinReader::judge() {
 }
 
 JoinFrame receive_message(const Descriptor& socket, JoinClock::time_point until,
-                          const std::string& who) {
+                          const std::string& who, const JoinCheck& check) {
   JoinReader reader(kMostListenerBytes);
   for (;;) {
     switch (reader.read(socket)) {
@@ -81,6 +90,7 @@ JoinFrame receive_message(const Descriptor& socket, JoinClock::time_point until,
       case JoinReader::State::kUnfinished:
         if (JoinClock::now() >= until)
           lose(who, "did not answer in time while this process joined");
+        if (check) check();
         wait_for(socket, POLLIN, until);
     }
   }

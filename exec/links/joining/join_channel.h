@@ -3,6 +3,7 @@
 // and not a byte more, so what follows on the socket is left to whoever uses it next.
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,10 @@ struct JoinFrame {
   JoinMessage message;
   std::string body;  // of which the message's proof vouches for vouched_part()
 };
+
+// Returns the bytes of the message with its proof in place.
+std::string to_proved_bytes(const JoinMessage& message, const Secret& key, ProofPurpose purpose,
+                            const Secret& listener_nonce, const Secret& caller_nonce);
 
 // Collects the bytes of one message from a socket, as they come.
 class JoinReader {
@@ -50,10 +55,13 @@ using JoinClock = std::chrono::steady_clock;
 // Returns the time until then, none if it is over.
 Duration left_until(JoinClock::time_point until);
 
+// Called several times a second while somebody waits; throws if waiting on makes no sense.
+using JoinCheck = std::function<void()>;
+
 // Waits for one message of the leader or a peer at `who`. Throws PeerLost if none has come by
 // `until`, if the other end closes, or if it speaks something else.
 JoinFrame receive_message(const Descriptor& socket, JoinClock::time_point until,
-                          const std::string& who);
+                          const std::string& who, const JoinCheck& check = {});
 // Throws PeerLost if the bytes cannot be sent by `until`.
 void send_message(const Descriptor& socket, const std::string& bytes, JoinClock::time_point until,
                   const std::string& who);

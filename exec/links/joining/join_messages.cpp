@@ -270,13 +270,4 @@ std::string_view vouched_part(std::string_view body) {
   return body.substr(0, body.size() - std::min(body.size(), kSecretBytes));
 }
 
-std::string to_proved_bytes(const JoinMessage& message, const Secret& key, ProofPurpose purpose,
-                            const Secret& listener_nonce, const Secret& caller_nonce) {
-  std::string bytes = to_bytes(message);
-  const std::string_view body = std::string_view(bytes).substr(kJoinHeadBytes);
-  const Secret proof = make_proof(key, purpose, listener_nonce, caller_nonce, vouched_part(body));
-  std::copy(proof.begin(), proof.end(), bytes.end() - static_cast<std::ptrdiff_t>(proof.size()));
-  return bytes;
-}
-
 }  // namespace frazil

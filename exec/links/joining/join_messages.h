@@ -112,8 +112,5 @@ std::string to_bytes(const JoinMessage& message);
 
 // A message that carries a proof ends with it; the proof vouches for the body before it.
 std::string_view vouched_part(std::string_view body);
-// Returns the bytes of the message with its proof in place.
-std::string to_proved_bytes(const JoinMessage& message, const Secret& key, ProofPurpose purpose,
-                            const Secret& listener_nonce, const Secret& caller_nonce);
 
 }  // namespace frazil

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "exec/links/descriptor.h"
 #include "exec/links/joining/token_text.h"
 #include "profiles/error.h"
 
@@ -21,14 +22,6 @@ namespace frazil {
 namespace {
 
 constexpr const char* kExpected = "a token: 32 bytes, or 64 hex digits";
-
-// A descriptor of this file alone; no other outlives a call here.
-struct OpenFile {
-  int number = -1;
-  ~OpenFile() {
-    if (number >= 0) ::close(number);
-  }
-};
 
 std::optional<Secret> parse_token(std::string_view text) {
   Secret token{};
@@ -83,13 +76,13 @@ Secret draw_secret() {
 Secret read_token(const std::filesystem::path& place) {
   const std::string name = place.string();
   // Not blocking: a pipe of that name would wait for a writer.
-  const OpenFile file{::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
-  if (file.number < 0) fail_system(name, errno, "open", kExpected);
-  check_owner(file.number, name);
+  const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.is_open()) fail_system(name, errno, "open", kExpected);
+  check_owner(file.number(), name);
   std::array<char, 2 * kSecretBytes + 2> bytes{};
   std::size_t size = 0;
   while (size < bytes.size()) {
-    const ssize_t got = ::read(file.number, bytes.data() + size, bytes.size() - size);
+    const ssize_t got = ::read(file.number(), bytes.data() + size, bytes.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_system(name, errno, "read", kExpected);
     if (got == 0) break;
@@ -104,12 +97,12 @@ Secret read_token(const std::filesystem::path& place) {
 Secret make_token(const std::filesystem::path& place) {
   const std::string name = place.string();
   std::string aside = name + ".XXXXXX";
-  const OpenFile file{::mkostemp(aside.data(), O_CLOEXEC)};  // mode 0600
-  if (file.number < 0) fail_system(name, errno, "open", "a place for a token");
+  const Descriptor file(::mkostemp(aside.data(), O_CLOEXEC));  // mode 0600
+  if (!file.is_open()) fail_system(name, errno, "open", "a place for a token");
   const Secret token = draw_secret();
   int linked = 0;
   try {
-    write_whole(file.number, to_digits(token) + "\n", name);
+    write_whole(file.number(), to_digits(token) + "\n", name);
     linked = ::link(aside.c_str(), name.c_str()) == 0 ? 0 : errno;
   } catch (const InputError&) {
     ::unlink(aside.c_str());

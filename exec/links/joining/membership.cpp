@@ -82,7 +82,12 @@ class Membership {
   void connect(const Welcome& words) {
     const Secret key = session_key(world_.token, world_.session);
     world_.door->admit_peers(world_.process, world_.epoch, key);
-    const DialOptions dialing{world_.process, world_.epoch, key, own_};
+    const auto check = [this] {
+      if (is_closed(world_.control[0])) {
+        throw PeerLost(who_ + " has gone while the processes connected");
+      }
+    };
+    const DialOptions dialing{world_.process, world_.epoch, key, own_, check};
     std::vector<int> higher;
     for (int number = 0; number < world_.processes; ++number) {
       // A leader that listens at every address of its host does not know which of them is seen
@@ -97,11 +102,7 @@ class Membership {
             dial_peer(dialing, number, address, until_);
       }
     }
-    accept_calls(*world_.door, higher, world_.peers, until_, [&](const Arrivals&) {
-      if (is_closed(world_.control[0])) {
-        throw PeerLost(who_ + " has gone while the processes connected");
-      }
-    });
+    accept_calls(*world_.door, higher, world_.peers, until_, [&](const Arrivals&) { check(); });
   }
 
   const LaunchPlace& place_;

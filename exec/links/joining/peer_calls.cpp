@@ -9,16 +9,27 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Peers listen before they say hello, so who cannot be reached is gone or cut off; whether the run
+// goes on at all is the leader's to say.
+Descriptor connect_to_peer(const DialOptions& options, const SocketAddress& address,
+                           JoinClock::time_point until, const std::string& who) {
+  for (;;) {
+    if (options.check) options.check();
+    try {
+      const auto slice = std::min<Duration>(left_until(until), milliseconds(100));
+      return connect_to(address, {options.from.host, 0}, slice);
+    } catch (const SocketError& error) {
+      if (JoinClock::now() < until) continue;
+      throw PeerLost(who + " cannot be reached: " + error.what());
+    }
+  }
+}
+
 Descriptor dial(const DialOptions& options, int number, const SocketAddress& address, PeerLink link,
                 JoinClock::time_point until) {
   const std::string who = "process " + std::to_string(number) + " at " + to_text(address);
-  Descriptor socket;
-  try {
-    socket = connect_to(address, {options.from.host, 0}, left_until(until));
-  } catch (const SocketError& error) {
-    throw PeerLost(who + " cannot be reached: " + error.what());
-  }
-  const JoinFrame first = receive_message(socket, until, who);
+  Descriptor socket = connect_to_peer(options, address, until, who);
+  const JoinFrame first = receive_message(socket, until, who, options.check);
   const auto* const challenge = std::get_if<Challenge>(&first.message);
   if (challenge == nullptr) throw PeerLost(who + " does not challenge who dials it");
   Dial words{.epoch = options.epoch,
@@ -31,7 +42,7 @@ Descriptor dial(const DialOptions& options, int number, const SocketAddress& add
       socket,
       to_proved_bytes(words, options.key, ProofPurpose::kDialing, challenge->nonce, words.nonce),
       until, who);
-  const JoinFrame second = receive_message(socket, until, who);
+  const JoinFrame second = receive_message(socket, until, who, options.check);
   if (const auto* const refusal = std::get_if<Refusal>(&second.message)) {
     throw PeerLost(who + " refuses: " + to_one_line(refusal->sentence));
   }

@@ -106,9 +106,8 @@ class LeaderThread {
  public:
   LeaderThread(int processes, JoinOptions options) {
     options.tell = told.listen();
-    world_ = std::async(std::launch::async, [processes, options] {
-      return join_world(leader_of(processes), options);
-    });
+    world_ = std::async(std::launch::async,
+                        [processes, options] { return join_world(leader_of(processes), options); });
   }
   int port() {
     const std::string where = told.wait_for("listening at 127.0.0.1:");
