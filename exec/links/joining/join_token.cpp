@@ -4,7 +4,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include <string>
 
 #include "exec/links/descriptor.h"
-#include "exec/links/joining/token_text.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -61,17 +59,6 @@ void write_whole(int file, std::string_view text, const std::string& name) {
 }
 
 }  // namespace
-
-Secret draw_secret() {
-  Secret secret{};
-  std::size_t drawn = 0;
-  while (drawn < secret.size()) {
-    const ssize_t got = ::getrandom(secret.data() + drawn, secret.size() - drawn, 0);
-    ENSURE(got > 0 || errno == EINTR, "the system has random numbers");
-    if (got > 0) drawn += static_cast<std::size_t>(got);
-  }
-  return secret;
-}
 
 Secret read_token(const std::filesystem::path& place) {
   const std::string name = place.string();
@@ -127,10 +114,6 @@ Secret make_proof(const Secret& key, ProofPurpose purpose, const Secret& listene
            reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), proof.data(), &size);
   ENSURE(made != nullptr && size == proof.size(), "libcrypto has HMAC-SHA256");
   return proof;
-}
-
-bool is_same_secret(const Secret& a, const Secret& b) {
-  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace frazil

@@ -4,21 +4,13 @@
 // that was overheard is of no use in another joining. The secret itself is never sent. Traffic
 // after the joining is neither encrypted nor signed.
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
 
+#include "exec/links/joining/secret.h"
+
 namespace frazil {
-
-inline constexpr std::size_t kSecretBytes = 32;
-
-// A token, a key that follows from one, a nonce, or a proof.
-using Secret = std::array<std::uint8_t, kSecretBytes>;
-
-// Returns random bytes of the system (getrandom).
-Secret draw_secret();
 
 // Reads a token: 32 bytes, or 64 hex digits and perhaps a line's end. Throws InputError unless the
 // file is a regular one, belongs to this user and has exactly mode 0600.
@@ -40,8 +32,5 @@ enum class ProofPurpose : std::uint8_t {
 // Returns the HMAC-SHA256 over purpose, nonces and the bytes of the message that it vouches for.
 Secret make_proof(const Secret& key, ProofPurpose purpose, const Secret& listener_nonce,
                   const Secret& caller_nonce, std::string_view message);
-
-// Compares in a time that does not depend on where the two differ.
-bool is_same_secret(const Secret& a, const Secret& b);
 
 }  // namespace frazil

@@ -11,7 +11,6 @@
 
 #include "exec/links/descriptor.h"
 #include "exec/links/joining/launch_environment.h"
-#include "exec/links/joining/token_text.h"
 #include "profiles/error.h"
 
 namespace frazil {

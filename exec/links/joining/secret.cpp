@@ -1,4 +1,11 @@
-#include "exec/links/joining/token_text.h"
+#include "exec/links/joining/secret.h"
+
+#include <openssl/crypto.h>
+#include <sys/random.h>
+
+#include <cerrno>
+
+#include "profiles/error.h"
 
 namespace frazil {
 namespace {
@@ -11,6 +18,21 @@ std::optional<int> hex_value(char digit) {
 }
 
 }  // namespace
+
+Secret draw_secret() {
+  Secret secret{};
+  std::size_t drawn = 0;
+  while (drawn < secret.size()) {
+    const ssize_t got = ::getrandom(secret.data() + drawn, secret.size() - drawn, 0);
+    ENSURE(got > 0 || errno == EINTR, "the system has random numbers");
+    if (got > 0) drawn += static_cast<std::size_t>(got);
+  }
+  return secret;
+}
+
+bool is_same_secret(const Secret& a, const Secret& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 std::string to_digits(const Secret& token) {
   constexpr std::string_view kDigits = "0123456789abcdef";
