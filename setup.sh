@@ -23,6 +23,7 @@ libfmt-dev                    /usr/include/fmt/core.h
 libgtest-dev                  /usr/include/gtest/gtest.h
 libgmock-dev                  /usr/include/gmock/gmock.h
 libbenchmark-dev              /usr/include/benchmark/benchmark.h
+libssl-dev                    /usr/include/openssl/hmac.h
 libxxhash-dev                 /usr/include/xxhash.h
 zlib1g-dev                    /usr/include/zlib.h
 python3                       python3

@@ -1,0 +1,50 @@
+#pragma once
+// What a process has in hand once it has joined its run: its number, a connection to every other
+// process, and the control connections between the leader and all others.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/links/joining/joiners.h"
+
+namespace frazil {
+
+struct JoinOptions {
+  ProcessFacts facts;  // of this process; join_world() fills in `attempt`
+  std::optional<Secret> token;
+  Duration limit = std::chrono::minutes(5);     // for all to come together
+  Duration patience = std::chrono::seconds(5);  // of the leader with one caller
+  std::filesystem::path meeting_folder;         // empty: find_meeting_folder()
+  // Told where the leader listens and whom it has turned away, a sentence each. May be empty.
+  std::function<void(const std::string&)> tell;
+};
+
+// A process of the run, as the leader knows it.
+struct Member {
+  ProcessFacts facts;
+  SocketAddress address;  // where its peers reach it
+  std::string name;       // "process 2 at 127.0.0.1:40312"
+};
+
+struct JoinedWorld {
+  int process = 0;
+  int processes = 1;  // numbers given so far, those of lost members included
+  std::uint64_t epoch = 0;
+  std::vector<PeerSockets>
+      peers;  // by process; closed where there is none (this process, lost ones)
+  std::vector<Descriptor>
+      control;                  // leader: by process, closed for itself; others: [0], to the leader
+  std::vector<Member> members;  // leader: by process; others: empty but for themselves
+  std::unique_ptr<Joiners> door;  // none where nothing listens (a launch of one process)
+  std::vector<Joiner> waiting;    // leader: came while all places were taken; admit() or refuse()
+  Secret session{};               // from which the key of all connections follows
+  std::optional<Secret> token;
+
+  bool leads() const { return process == 0; }
+};
+
+}  // namespace frazil
