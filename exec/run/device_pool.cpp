@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "exec/cache/prefix_cache.h"
@@ -11,6 +12,7 @@
 #include "exec/disk/hashes.h"
 #include "exec/measuring/allocation_meter.h"
 #include "planner/actions/validate_plan.h"
+#include "planner/plan/commit_round.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/cluster.h"
 #include "profiles/error.h"
@@ -150,10 +152,15 @@ std::vector<DeviceId> DevicePool::voters() const {
   return voters;
 }
 
-// Updates among the backwards, as plans with weight versions have them, come before anyone could
-// commit.
+// Updates among the backwards come before anyone could commit, and what one process does alone is
+// done or not.
 bool DevicePool::commits(const Plan& plan) const {
-  return commit_ != nullptr && plan.versions == WeightVersions::kSync;
+  if (commit_ == nullptr || !updates_at_end(plan)) return false;
+  std::set<int> processes;
+  for (const DeviceId device : list_used_devices(plan)) {
+    processes.insert(place_.process_of.at(device.index()));
+  }
+  return processes.size() > 1;
 }
 
 StepProgram DevicePool::make_step_program(const Plan& plan) const {

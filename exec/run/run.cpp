@@ -85,6 +85,19 @@ void Run::enter_world() {
   (void)ask<Done>(JoinJob{epoch_, place.process_of}, [&] { return done_after(join); });
 }
 
+std::vector<DeviceId> Run::devices_there() const {
+  const std::set<int> there = processes();
+  const PoolPlace& place = pool_.place();
+  std::vector<DeviceId> devices;
+  for (int d = 0; d < place.devices; ++d) {
+    const DeviceId device{d};
+    if (place.process_of.empty() || there.contains(place.process_of[device.index()])) {
+      devices.push_back(device);
+    }
+  }
+  return devices;
+}
+
 std::vector<std::string> Run::regroup() {
   ENSURE(group_ != nullptr, "a run over processes");
   std::vector<std::string> told;

@@ -139,6 +139,8 @@ class Run {
   // After StepUndone: makes a new world of the processes that are left, and returns the sentences
   // that tell of those that are lost. The plan is in force still if it used none of theirs.
   std::vector<std::string> regroup();
+  // Returns the devices that are there, ascending.
+  std::vector<DeviceId> devices_there() const;
   // Returns the layers that nobody holds any more: the run goes on from a checkpoint (restore()).
   std::vector<LayerId> lost_layers() const { return pool_.lost_layers(); }
   // Dismisses the members with this exit code and sentence.

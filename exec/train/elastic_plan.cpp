@@ -62,6 +62,25 @@ ElasticPlan::Transitioned ElasticPlan::transition_to(const FreezeMask& mask, Ste
   return {std::move(begun), transition};
 }
 
+ElasticPlan::Recovered ElasticPlan::recover(const FreezeMask& mask, Step step) {
+  Recovered recovered;
+  preparation_.end();
+  for (;;) {
+    for (std::string& sentence : run_.regroup()) recovered.lost.push_back(std::move(sentence));
+    replanner_.set_devices(run_.devices_there());
+    if (!run_.lost_layers().empty()) {
+      throw LayersLost(recovered.lost.back() + ", and nobody else holds " +
+                       run_.model().layers[run_.lost_layers().front().index()].name);
+    }
+    try {
+      recovered.transitioned = transition_to(mask, step);
+      return recovered;
+    } catch (const StepUndone&) {
+      // Another one was lost meanwhile.
+    }
+  }
+}
+
 void ElasticPlan::find_overhead(const TransitionEvent& first) {
   if (replanner_.overhead()) return;
   TransitionOverhead overhead{.plan = first.plan_time, .start = first.start_time};

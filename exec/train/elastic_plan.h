@@ -4,6 +4,8 @@
 // name beside its predicted time. What the mask expected next needs is prepared while steps run.
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "exec/run/run.h"
 #include "exec/train/cache_control.h"
@@ -12,6 +14,13 @@
 #include "exec/train/train_phase.h"
 
 namespace frazil {
+
+// Processes are lost that alone held some layers. A run that keeps checkpoints goes on from the
+// newest; else it is over.
+class LayersLost : public PeerLost {
+ public:
+  using PeerLost::PeerLost;
+};
 
 class ElasticPlan {
  public:
@@ -32,6 +41,15 @@ class ElasticPlan {
   // first plan, for which nothing is predicted. Throws InfeasibleError if no plan fits, or the
   // given one does not.
   Transitioned transition_to(const FreezeMask& mask, Step step);
+
+  // After StepUndone: goes on with the devices that are left, under a new plan for this mask, which
+  // it puts in force before this step. Returns the sentences that tell of what was lost. Throws
+  // LayersLost if nobody holds some layer any more.
+  struct Recovered {
+    std::vector<std::string> lost;
+    Transitioned transitioned;
+  };
+  Recovered recover(const FreezeMask& mask, Step step);
 
   // Finds, after the first transition, the least that a transition costs, unless that is known (a
   // resumed run knows it). Puts the plan in force three times more, with nothing of it in the

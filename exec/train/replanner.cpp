@@ -38,6 +38,18 @@ struct Replanner::Expected {
   std::atomic<bool> is_done = false;
 };
 
+void Replanner::set_devices(std::vector<DeviceId> devices) {
+  take_expected();
+  devices_ = std::move(devices);
+  has_lost_ = devices_.size() < options_.cluster.devices.size();
+  present_ = keep_devices(options_.cluster, devices_);
+  search_ = std::make_unique<PlanSearch>(Setting{options_.profile, present_});
+  plans_.clear();
+  uncached_.clear();
+  predicted_.clear();
+  without_room_.clear();
+}
+
 void Replanner::expect(const FreezeMask& mask) {
   if (!held_ || !options_.elastic || plans_.count(mask.text()) > 0) return;
   if (expected_) {
@@ -78,7 +90,7 @@ void Replanner::take_expected() {
 }
 
 const Plan& Replanner::go_on(const FreezeMask& mask) {
-  if (!held_ && options_.plan) {
+  if (!held_ && options_.plan && !has_lost_) {
     if (options_.plan->cache_frozen_prefix && !options_.config.cache.is_on()) {
       throw InputError(options_.plan_file, 0, "a plan with a cached frozen prefix",
                        "a run with a cache");
@@ -95,7 +107,7 @@ const Plan& Replanner::go_on(const FreezeMask& mask) {
 }
 
 Plan Replanner::answer(const FreezeMask& mask) {
-  if (held_ && !options_.elastic) {
+  if (held_ && !options_.elastic && !has_lost_) {
     Plan plan = *held_;
     plan.mask = mask;
     plan = cache_prefix(plan);
@@ -121,7 +133,7 @@ Plan Replanner::answer(const FreezeMask& mask) {
 std::optional<Plan> Replanner::find_uncached() {
   ENSURE(held_.has_value(), "a plan in place of the held");
   if (!held_->cache_frozen_prefix) return held_;
-  if (!options_.elastic) {
+  if (!options_.elastic && !has_lost_) {
     Plan plan = *held_;
     plan.cache_frozen_prefix = false;
     if (!fits(plan)) return std::nullopt;
@@ -179,7 +191,7 @@ SearchOptions Replanner::question(const FreezeMask& mask, bool caches) const {
 std::optional<Plan> Replanner::find_grown(const FreezeMask& mask, bool caches) {
   constexpr int kLooksAt = 32;  // of the best plans for each batch
   const int first = first_pipelines_;
-  const int devices = static_cast<int>(options_.cluster.devices.size());
+  const int devices = static_cast<int>(devices_.size());
   const std::int64_t whole_batches = samples_ / options_.config.batch_size;
   const std::int64_t most = std::min<std::int64_t>(devices / first, whole_batches);
   std::optional<Candidate> fastest;
@@ -188,7 +200,7 @@ std::optional<Plan> Replanner::find_grown(const FreezeMask& mask, bool caches) {
     search.batch_size *= growth;
     search.max_replicas = growth * first + first - 1;
     search.keep = kLooksAt;
-    const Ranking ranking = search_.search(search);
+    const Ranking ranking = search_->search(search);
     const auto grown = [&](const Candidate& candidate) {
       const int pipelines = parallel_shape(candidate.plan).replicas;
       return !candidate.infeasible && std::max(1, pipelines / first) == growth;
@@ -198,7 +210,7 @@ std::optional<Plan> Replanner::find_grown(const FreezeMask& mask, bool caches) {
     if (!fastest || is_faster_by_sample(*best, *fastest)) fastest = *best;
   }
   if (!fastest) return std::nullopt;
-  return fastest->plan;
+  return on_devices(fastest->plan, devices_);
 }
 
 std::optional<Plan> Replanner::find(const FreezeMask& mask, bool caches, bool explains) {
@@ -206,10 +218,10 @@ std::optional<Plan> Replanner::find(const FreezeMask& mask, bool caches, bool ex
     if (std::optional<Plan> plan = find_grown(mask, caches)) return plan;
   }
   const SearchOptions search = question(mask, caches);
-  const Ranking ranking = rank_plans(search_, search, kNoisePpm);
-  if (const Candidate* const best = ranking.best()) return best->plan;
+  const Ranking ranking = rank_plans(*search_, search, kNoisePpm);
+  if (const Candidate* const best = ranking.best()) return on_devices(best->plan, devices_);
   if (!explains) return std::nullopt;
-  throw InfeasibleError(explain_no_plan(options_.profile, {options_.cluster, search}, ranking));
+  throw InfeasibleError(explain_no_plan(options_.profile, {present_, search}, ranking));
 }
 
 Duration Replanner::time_search(Duration most, ProcessorCaches& caches) {

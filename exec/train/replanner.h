@@ -11,6 +11,7 @@
 
 #include "exec/devices/background_jobs.h"
 #include "exec/measuring/processor_caches.h"
+#include "exec/train/present_devices.h"
 #include "exec/train/train_options.h"
 #include "planner/freezing/decorators.h"
 #include "planner/search/search.h"
@@ -23,7 +24,9 @@ class Replanner {
  public:
   // Serves a run over so many training samples. `options` must outlive this object.
   Replanner(const TrainOptions& options, std::int64_t samples)
-      : options_(options), samples_(samples), search_({options.profile, options.cluster}) {}
+      : options_(options), samples_(samples) {
+    set_devices(all_devices(options.cluster));
+  }
 
   // Returns the plan to go on with under the mask, and holds it from now on. The first plan is the
   // given one or the planner's best. A later one is the best under the mask if the run is elastic
@@ -35,6 +38,9 @@ class Replanner {
   const Plan& go_on(const FreezeMask& mask);
   // Returns the best plan under the held plan's mask that caches nothing; none if none fits.
   std::optional<Plan> find_uncached();
+  // Says which devices of the cluster are there, ascending; at first all are. Later plans use
+  // no others, also if the run is not elastic.
+  void set_devices(std::vector<DeviceId> devices);
   // Holds this plan in place of the held one.
   const Plan& hold(const Plan& plan);
   // Asks the planner ahead, in a thread of its own, what go_on(mask) and then find_uncached() will
@@ -83,7 +89,10 @@ class Replanner {
 
   const TrainOptions& options_;
   std::int64_t samples_;
-  PlanSearch search_;
+  std::vector<DeviceId> devices_;      // that are there
+  Cluster present_;                    // of these
+  std::unique_ptr<PlanSearch> search_;  // on these; never null
+  bool has_lost_ = false;              // some device
   int first_pipelines_ = 0;  // of the first plan; 0: there is no plan yet
   std::optional<Plan> held_;
   // Answers of the planner, and predictions from the held plan, all by the mask's bits.

@@ -1,6 +1,7 @@
 #include "exec/train/trainer.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "analysis/foreign_cores.h"
@@ -71,7 +72,9 @@ class Training {
     for (Step step = result_.first_step; step < steps_; step = next) {
       if (step % steps_per_epoch_ == 0) begin_epoch(static_cast<int>(step / steps_per_epoch_));
       follow_policy(step);
-      next = take_step(step);
+      do {
+        next = try_step(step);
+      } while (next == step);
       const bool is_last = next == steps_;
       if (durable_) durable_->record(step, last_loss_, run_.plan().mask);
       if (is_last || next % steps_per_epoch_ == 0) end_epoch(next);
@@ -84,13 +87,13 @@ class Training {
     }
     if (result_.first_step == steps_) evaluate(steps_);
     const Step done = result_.stopped_at.value_or(steps_);
-    refuse_non_finite_weights(done, run_);
+    survive(done, [&] { refuse_non_finite_weights(done, run_); });
     if (durable_) {
       durable_->finish();
       tell_saved(done);
     }
     if (options_.keep_weights) keep_weights(done);
-    result_.weight_hash = run_.weight_hash();
+    result_.weight_hash = survive(done, [&] { return run_.weight_hash(); });
     result_.process_peak_resident = peak_resident();
     note_foreign_load();
     result_.cache = cache_.report();
@@ -198,8 +201,10 @@ class Training {
   }
 
   void save(Step done) {
-    refuse_non_finite_weights(done, run_);
-    durable_->save(run_, position_at(done));
+    survive(done, [&] {
+      refuse_non_finite_weights(done, run_);
+      durable_->save(run_, position_at(done));
+    });
   }
 
   TrainingPosition position_at(Step done) const {
@@ -232,10 +237,46 @@ class Training {
   }
 
   void keep_weights(Step done) {
-    const std::vector<LayerState> states = run_.gather_states();
+    const std::vector<LayerState> states = survive(done, [&] { return run_.gather_states(); });
     std::vector<const Tensors*> parameters;
     for (const LayerState& state : states) parameters.push_back(&state.parameters);
     options_.keep_weights(parameters, done);
+  }
+
+  // Does a job of all processes again after one that was lost in it, under a new plan on the rest.
+  template <class Job>
+  std::invoke_result_t<const Job&> survive(Step step, const Job& job) {
+    for (;;) {
+      try {
+        return job();
+      } catch (const StepUndone&) {
+        recover(step);
+      }
+    }
+  }
+
+  ElasticPlan::Transitioned recover_under(const FreezeMask& mask, Step step) {
+    ElasticPlan::Recovered recovered = plans_.recover(mask, step);
+    for (const std::string& sentence : recovered.lost) tell(step, sentence, true);
+    return std::move(recovered.transitioned);
+  }
+
+  ElasticPlan::Transitioned transition_to(const FreezeMask& mask, Step step) {
+    try {
+      return plans_.transition_to(mask, step);
+    } catch (const StepUndone&) {
+      return recover_under(mask, step);
+    }
+  }
+
+  // Goes on without the processes that are lost: nobody has done what they were lost in.
+  void recover(Step step) {
+    recorder_.end_stretch();
+    keep_phase();
+    const SteadyTime start = std::chrono::steady_clock::now();
+    begin_phase(step, recover_under(run_.plan().mask, step));
+    result_.training_time += since(start);
+    recorder_.begin_stretch(step);
   }
 
   // Keeps the phase in force as it stands.
@@ -265,7 +306,8 @@ class Training {
     FreezeControl::Before before{std::move(gradient_squares_), 0, validation_};
     for (Step place = first; place <= step; ++place) {
       before.learning_rate = learning_rate(config_.optimizer, std::min(place, steps_ - 1), steps_);
-      FreezeControl::Decided decided = freezing_.decide(place, before);
+      FreezeControl::Decided decided =
+          survive(place, [&] { return freezing_.decide(place, before); });
       if (place == first || decided.decision.changed) decided_ = std::move(decided);
     }
     result_.training_time += since(start);
@@ -283,12 +325,12 @@ class Training {
     recorder_.end_stretch();
     keep_phase();
     const SteadyTime start = std::chrono::steady_clock::now();
-    ElasticPlan::Transitioned begun_phase = plans_.transition_to(mask, step);
+    ElasticPlan::Transitioned begun_phase = transition_to(mask, step);
     const TransitionEvent transition = begun_phase.transition;
     if (is_first) begin_files();
     begin_phase(step, std::move(begun_phase));
     result_.training_time += since(start);
-    if (is_first) plans_.find_overhead(transition);
+    if (is_first) survive(step, [&] { plans_.find_overhead(transition); });
     foresee(step, kForeseen);
     recorder_.begin_stretch(step);
   }
@@ -360,8 +402,9 @@ class Training {
     cache_.expect(loader_.cache_numbers(range), config_.micro_batch_size);
   }
 
-  // Takes a step and returns the place of the next one.
-  Step take_step(Step step) {
+  // Takes a step and returns the place of the next one: this one, if a process was lost before the
+  // step was committed.
+  Step try_step(Step step) {
     TrainPhase& phase = result_.phases.back();
     const SteadyTime start = std::chrono::steady_clock::now();
     const SampleRange range = range_at(step);
@@ -376,10 +419,16 @@ class Training {
     Measurement measurement{.memory = weighed};
     for (Step place = step + 1; place <= next; ++place) freezing_.ask(place, measurement);
     run_.measure(measurement);
-    StepResult result = run_.step(
-        step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
-        freezing_.rate_factors(step),
-        cache_.is_used() ? loader_.cache_numbers(range) : std::vector<std::int64_t>{}, range);
+    StepResult result;
+    try {
+      result = run_.step(
+          step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
+          freezing_.rate_factors(step),
+          cache_.is_used() ? loader_.cache_numbers(range) : std::vector<std::int64_t>{}, range);
+    } catch (const StepUndone&) {
+      recover(step);
+      return step;
+    }
     for (const std::string& warning : cache_.take_warnings()) tell(step, warning, true);
     gradient_squares_ = std::move(result.gradient_squares);
     const Duration time = since(start);
@@ -409,7 +458,8 @@ class Training {
 
   // Evaluates the test samples and returns what the validation samples gave.
   std::optional<PartScore> evaluate(Step done) {
-    const Run::Evaluation evaluation = run_.evaluate(data_.test, config_.micro_batch_size);
+    const Run::Evaluation evaluation =
+        survive(done, [&] { return run_.evaluate(data_.test, config_.micro_batch_size); });
     refuse_non_finite(done, evaluation, "test");
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
@@ -431,8 +481,9 @@ class Training {
   // Evaluates the validation samples. Decisions rest on these, never on test samples.
   std::optional<PartScore> validate(Step step) {
     if (data_.validation.count() == 0) return std::nullopt;
-    const Run::Evaluation own =
-        run_.evaluate(data_.validation, config_.micro_batch_size, SamplePart::kValidation);
+    const Run::Evaluation own = survive(step, [&] {
+      return run_.evaluate(data_.validation, config_.micro_batch_size, SamplePart::kValidation);
+    });
     refuse_non_finite(step, own, "validation");
     validation_ = result_.validation = {step, own.loss, own.accuracy};
     return PartScore{own.loss, own.accuracy};
