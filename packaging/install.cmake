@@ -9,7 +9,7 @@ set(programs_of_planner frazil frazil-plan frazil-cluster frazil-simulate frazil
 set(programs_of_torch)
 set(plugin)
 if(TARGET exec)
-  set(programs_of_torch frazil-profile frazil-train frazil-verify-plan)
+  set(programs_of_torch frazil-member frazil-profile frazil-train frazil-verify-plan)
 endif()
 if(TARGET frazil_cuda)
   set(plugin frazil_cuda)

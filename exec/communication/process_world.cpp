@@ -26,9 +26,12 @@ std::string say_lost(const std::vector<int>& ranks, const std::string& why) {
          (ranks.size() == 1 ? " is lost: its process " : " are lost: their process ") + why;
 }
 
+constexpr int kNowhere = -1;
+
 std::set<int> others_of(const ProcessPlace& place) {
   std::set<int> others(place.process_of_rank.begin(), place.process_of_rank.end());
   others.erase(place.process);
+  others.erase(kNowhere);
   return others;
 }
 

@@ -89,11 +89,11 @@ class Replanner {
 
   const TrainOptions& options_;
   std::int64_t samples_;
-  std::vector<DeviceId> devices_;      // that are there
-  Cluster present_;                    // of these
+  std::vector<DeviceId> devices_;       // that are there
+  Cluster present_;                     // of these
   std::unique_ptr<PlanSearch> search_;  // on these; never null
-  bool has_lost_ = false;              // some device
-  int first_pipelines_ = 0;  // of the first plan; 0: there is no plan yet
+  bool has_lost_ = false;               // some device
+  int first_pipelines_ = 0;             // of the first plan; 0: there is no plan yet
   std::optional<Plan> held_;
   // Answers of the planner, and predictions from the held plan, all by the mask's bits.
   std::map<std::string, Plan> plans_;

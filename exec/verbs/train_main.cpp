@@ -15,8 +15,10 @@
 #include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
+#include "exec/train/member_processes.h"
 #include "exec/train/progress.h"
 #include "exec/train/run_folder.h"
+#include "exec/train/run_world.h"
 #include "exec/train/train_files.h"
 #include "exec/train/trainer.h"
 #include "exec/verbs/train_answer.h"
@@ -46,7 +48,10 @@ po::options_description describe_flags() {
        "schedules to choose from now and when blocks freeze, a comma list; default: all that are "
        "synchronous")  //
       ("device", known_value("KIND", kDeviceWords),
-       "what the cluster's devices are here: cpu (default) or cuda")        //
+       "what the cluster's devices are here: cpu (default) or cuda")  //
+      ("procs", text_value("N"),
+       "spread the devices over so many processes of this machine (default: 1, all are threads of "
+       "one)")                                                              //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
       ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
@@ -181,6 +186,16 @@ void write_files(const TrainResult& result, const fs::path& folder) {
   write_result(result, folder);
 }
 
+// Returns the number of processes that --procs asks for.
+int read_processes(const Flags& flags, int devices, const TrainOptions& options) {
+  const int processes = integer_or(flags, "procs", 1, 1, devices);
+  if (processes > 1 && options.config.cache.is_on()) {
+    refuse_flags("--procs " + std::to_string(processes) + " with a cache of the frozen prefix",
+                 "one of the two: each process would have to keep every sample");
+  }
+  return processes;
+}
+
 ExitCode run_train(const Flags& flags, const std::string& command) {
   const StopSignals signals;
   const bool quiet = is_set(flags, "quiet");
@@ -196,9 +211,15 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   TrainOptions& options = request.options;
   WeightsKeeper weights;
   if (folder) set_files(*folder, request, resume, weights, options);
-  check_machine("train", options.processors, static_cast<int>(options.cluster.devices.size()),
-                quiet);
+  const auto devices = static_cast<int>(options.cluster.devices.size());
+  check_machine("train", options.processors, devices, quiet);
   options.stop = [&] { return signals.received() != 0; };
+  std::optional<MemberProcesses> members;  // outlives the run that it serves
+  const int processes = read_processes(flags, devices, options);
+  if (processes > 1) {
+    spread_over(options.cluster, processes);
+    options.world = [&] { return lead(members.emplace(processes), options, request.data); };
+  }
   if (signals.received() != 0) {
     std::fprintf(stderr, "frazil train: stopped by signal %d before the first step\n",
                  signals.received());

@@ -101,7 +101,7 @@ class Gathering {
   }
 
   void welcome_all() {
-    Welcome words{.epoch = world_.epoch, .session = world_.session};
+    Welcome words{.epoch = world_.epoch, .session = world_.session, .addresses = {}};
     words.addresses.push_back(world_.members[0].address);
     for (std::size_t i = 1; i < joiners_.size(); ++i) {
       words.addresses.push_back(joiners_[i]->address);

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "exec/links/joining/join_token.h"
-#include "exec/links/joining/peer_sockets.h"
+#include "exec/links/peer_sockets.h"
 #include "exec/links/socket.h"
 
 namespace frazil {

@@ -36,7 +36,7 @@ TrainedVit make_trained_vit(int index) {
 }
 
 std::uint64_t run_plan(const TrainedVit& vit, const Plan& plan, int devices, int micro_batches) {
-  Run run(make_vit(vit.model), vit.optimizer, 7, devices);
+  TestRun run(make_vit(vit.model), vit.optimizer, 7, devices);
   run.transition_to(plan);
   for (const Step step : {0, 3}) {  // of the warm-up, and along the cosine
     run.step(step, learning_rate(vit.optimizer, step, 5), small_micro_batches(step, micro_batches));

@@ -1,6 +1,11 @@
 #include "tests/exec/support/process_run.h"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <utility>
 
 #include "exec/communication/process_communicator.h"
@@ -23,6 +28,29 @@ ProcessShape next_shape(int devices) {
           call % 3 == 2 ? ProcessLinks::kTcp : ProcessLinks::kUnix};
 }
 
+std::array<Descriptor, 2> connect_by_tcp(const Descriptor& listener) {
+  constexpr Duration kLimit = std::chrono::seconds(20);
+  Descriptor here = connect_to(address_of(listener), {}, kLimit);
+  return {std::move(here), accept_from(listener, kLimit)};
+}
+
+std::vector<std::vector<PeerSockets>> make_tcp_mesh(int processes) {
+  const Descriptor listener = listen_at({});
+  const auto count = static_cast<std::size_t>(processes);
+  std::vector<std::vector<PeerSockets>> mesh(count);
+  for (auto& own : mesh) own.resize(count);
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = a + 1; b < count; ++b) {
+      for (Descriptor PeerSockets::*const socket : {&PeerSockets::steps, &PeerSockets::bulk}) {
+        std::array<Descriptor, 2> ends = connect_by_tcp(listener);
+        mesh[a][b].*socket = std::move(ends[0]);
+        mesh[b][a].*socket = std::move(ends[1]);
+      }
+    }
+  }
+  return mesh;
+}
+
 std::vector<std::vector<PeerSockets>> connect_all(int processes, ProcessLinks links) {
   return links == ProcessLinks::kTcp ? make_tcp_mesh(processes) : make_socket_pairs(processes);
 }
@@ -35,9 +63,17 @@ struct MemberThreads::Member {
   Descriptor end;     // the leader's
   std::vector<PeerSockets> peers;
   std::atomic<DevicePool*> pool{nullptr};
-  std::shared_ptr<PeerLinks> links;
-  int control = -1;  // number of `leader`, to cut it off
+  std::vector<Descriptor> cut;  // second names of all its sockets
   std::thread thread;
+
+  void keep_names() {
+    cut.emplace_back(::dup(leader.number()));
+    for (const PeerSockets& sockets : peers) {
+      if (!sockets.are_open()) continue;
+      cut.emplace_back(::dup(sockets.steps.number()));
+      cut.emplace_back(::dup(sockets.bulk.number()));
+    }
+  }
 };
 
 MemberThreads::MemberThreads(const ModelSpec& model, const OptimizerConfig& optimizer,
@@ -54,6 +90,7 @@ MemberThreads::MemberThreads(const ModelSpec& model, const OptimizerConfig& opti
     member->end = std::move(control[0]);
     member->leader = std::move(control[1]);
     member->peers = std::move(mesh[static_cast<std::size_t>(process)]);
+    member->keep_names();
     members_.push_back(std::move(member));
   }
   for (const auto& member : members_) {
@@ -85,7 +122,13 @@ void MemberThreads::show(const Samples& samples) {
   evaluated_ = samples;
 }
 
-const DevicePool& MemberThreads::pool(int process) const {
+void MemberThreads::kill(int process) {
+  for (const Descriptor& socket : members_.at(static_cast<std::size_t>(process - 1))->cut) {
+    (void)::shutdown(socket.number(), SHUT_RDWR);
+  }
+}
+
+const DevicePool& MemberThreads::member_pool(int process) const {
   return *members_.at(static_cast<std::size_t>(process - 1))->pool.load();
 }
 

@@ -35,7 +35,7 @@ class MemberThreads {
   // Cuts a member off, as if its process were killed.
   void kill(int process);
   // Returns the pool of a member, between two jobs.
-  const DevicePool& pool(int process) const;
+  const DevicePool& member_pool(int process) const;
 
  private:
   struct Member;
@@ -66,7 +66,7 @@ class ProcessRun : private MemberThreads, public Run {
              int devices, const RunOptions& options = {});
 
   using MemberThreads::kill;
-  using MemberThreads::pool;
+  using MemberThreads::member_pool;
 
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                   bool record = false, const std::vector<double>& rate_factors = {},

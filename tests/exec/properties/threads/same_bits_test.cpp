@@ -12,6 +12,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "tests/exec/support/changing_rate.h"
 #include "tests/exec/support/small_vit.h"
+#include "tests/exec/support/test_run.h"
 
 namespace frazil {
 namespace {
@@ -30,7 +31,7 @@ struct Script {
 };
 
 std::uint64_t hash_of(const Script& script) {
-  Run run(make_vit(script.model), script.optimizer, 7, script.devices);
+  TestRun run(make_vit(script.model), script.optimizer, 7, script.devices);
   int micro_batches = 0;
   for (Step step = 0; step < script.steps; ++step) {
     if (const auto shape = script.plans.find(step); shape != script.plans.end()) {
@@ -54,7 +55,7 @@ PlanShape one_device(int micro_batches) {
 // Takes three steps of a plan that a Script cannot say.
 std::uint64_t hash_of(const std::function<Plan(const ModelProfile&)>& make_plan) {
   const OptimizerConfig optimizer = Script{}.optimizer;
-  Run run(make_vit(small_config()), optimizer, 7, kDevices);
+  TestRun run(make_vit(small_config()), optimizer, 7, kDevices);
   run.transition_to(make_plan(run.structure()));
   for (Step step = 0; step < 3; ++step) {
     run.step(step, changing_rate(optimizer, step, 3), small_micro_batches(step, 6));
@@ -266,7 +267,7 @@ TEST(SameBits, AnotherMicroBatchCountGivesOtherBits) {
 
 std::uint64_t hash_of_divergence(const PlanShape& shape) {
   const OptimizerConfig optimizer{.kind = OptimizerConfig::Kind::kSgd, .learning_rate = 1e30};
-  Run run(make_vit(small_config()), optimizer, 7, kDevices);
+  TestRun run(make_vit(small_config()), optimizer, 7, kDevices);
   run.transition_to(make_small_plan(run.structure(), shape));
   double loss = 0;
   for (Step step = 0; step < 4; ++step) {

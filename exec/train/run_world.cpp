@@ -1,0 +1,70 @@
+#include "exec/train/run_world.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "exec/communication/process_communicator.h"
+#include "exec/disk/hashes.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+std::vector<int> spread_devices(int devices, int processes) {
+  ENSURE(processes >= 1 && processes <= devices, "every process has a device");
+  std::vector<int> process_of;
+  for (int process = 0; process < processes; ++process) {
+    const int count = devices / processes + (process < devices % processes ? 1 : 0);
+    process_of.insert(process_of.end(), static_cast<std::size_t>(count), process);
+  }
+  return process_of;
+}
+
+void spread_over(Cluster& cluster, int processes) {
+  const std::vector<int> process_of =
+      spread_devices(static_cast<int>(cluster.devices.size()), processes);
+  for (std::size_t d = 0; d < process_of.size(); ++d) {
+    cluster.devices[d].process = ProcessId{process_of[d]};
+  }
+}
+
+PoolPlace place_of(const std::vector<int>& process_of, int process) {
+  const auto first = std::find(process_of.begin(), process_of.end(), process);
+  ENSURE(first != process_of.end(), "every process has a device");
+  return {.devices = static_cast<int>(process_of.size()),
+          .first = DeviceId{static_cast<std::int32_t>(first - process_of.begin())},
+          .count = static_cast<int>(std::count(first, process_of.end(), process)),
+          .process_of = process_of};
+}
+
+RunWorld::Join join_over_links(std::vector<PeerSockets> peers, int process,
+                               bool has_core_per_rank) {
+  const auto links = std::make_shared<PeerLinks>(std::move(peers));
+  return [links, process, has_core_per_rank](std::uint32_t epoch,
+                                             const std::vector<int>& process_of,
+                                             const CommunicatorOptions& options) {
+    const auto own = std::count(process_of.begin(), process_of.end(), process);
+    // A process that keeps to cores of its own has as many as it has ranks.
+    const int ranks = has_core_per_rank ? static_cast<int>(own) : std::numeric_limits<int>::max();
+    return make_process_communicators(links, epoch, {process, process_of, ranks}, options);
+  };
+}
+
+std::uint64_t hash_data(const Dataset& data) {
+  std::uint64_t hash = 0;
+  for (const Samples* part : {&data.train, &data.validation, &data.test}) {
+    Tensors tensors = part->inputs;
+    tensors.push_back(part->labels);
+    for (const at::Tensor& tensor : tensors) {
+      if (!tensor.defined()) continue;
+      const at::Tensor whole = tensor.contiguous();
+      hash = hash_bytes(whole.const_data_ptr(), whole.nbytes(), hash);
+    }
+  }
+  return hash;
+}
+
+}  // namespace frazil

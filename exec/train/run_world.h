@@ -1,0 +1,29 @@
+#pragma once
+// The processes of a training run: who has which devices, and how they reach each other.
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/data/dataset.h"
+#include "exec/links/peer_links.h"
+#include "exec/run/run.h"
+
+namespace frazil {
+
+// Spreads so many devices over processes, as evenly as can be, the first ones getting more. Returns
+// the process of each device. Requires: 1 <= processes <= devices.
+std::vector<int> spread_devices(int devices, int processes);
+
+// Says in the cluster which devices share a process, as spread_devices() does.
+void spread_over(Cluster& cluster, int processes);
+
+// Returns the place of a process. Requires: its devices follow one another.
+PoolPlace place_of(const std::vector<int>& process_of, int process);
+
+// Makes worlds over these sockets, one after another. `has_core_per_rank`: waits may spin.
+RunWorld::Join join_over_links(std::vector<PeerSockets> peers, int process, bool has_core_per_rank);
+
+// Returns a hash of all samples.
+std::uint64_t hash_data(const Dataset& data);
+
+}  // namespace frazil
