@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "exec/links/joining/join_token.h"
-#include "exec/links/joining/peer_sockets.h"
+#include "exec/links/peer_sockets.h"
 #include "exec/links/socket.h"
 
 namespace frazil {
@@ -81,7 +81,7 @@ struct Dial {
   std::uint64_t epoch = 0;
   int from = 0;
   int to = 0;
-  PeerLink link = PeerLink::kSteps;
+  LinkSocket link = LinkSocket::kSteps;
   Secret challenge{};
   Secret nonce{};
   Secret proof{};
