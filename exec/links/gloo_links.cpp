@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<LinkSocket, 2> kWays = {LinkSocket::kSteps, LinkSocket::kBulk};
 // Holds nearly every head whole; what is longer follows in a transfer of its own.
 constexpr std::size_t kBlockBytes = 4096;
-constexpr std::size_t kMostEarly = 1 << 16;
+constexpr std::size_t kMostEarlyFrames = 1 << 16;
 
 at::Tensor make_bytes(std::size_t size) {
   return at::empty({static_cast<std::int64_t>(size)}, at::kByte);
@@ -285,7 +285,7 @@ void GlooLinks::receive_on(int process, Way& way) {
 void GlooLinks::hand_on(int process, FrameHead&& head, Tensors&& tensors) {
   if (head.epoch == epoch_ && world_.take) {
     world_.take(process, std::move(head), std::move(tensors));
-  } else if (head.epoch > epoch_ && early_.size() < kMostEarly) {
+  } else if (head.epoch > epoch_ && early_.size() < kMostEarlyFrames) {
     early_.push_back({process, std::move(head), std::move(tensors)});
   } else {
     ++stale_;
