@@ -1,14 +1,31 @@
 #include "tests/exec/communication/worlds.h"
 
 #include "exec/communication/in_process_communicator.h"
+#include "exec/communication/process_communicator.h"
+#include "tests/exec/communication/process_worlds.h"
 
 namespace frazil {
+namespace {
+
+// `processes`: 0 for as many as ranks.
+WorldKind over_links(const std::string& name, int processes, bool by_tcp) {
+  return {.name = name, .make = [=](int ranks, const CommunicatorOptions& options) {
+            const int count = processes == 0 ? ranks : std::min(processes, ranks);
+            return make_ranks(by_tcp ? make_tcp_links(count) : make_unix_links(count), 1,
+                              spread_ranks(ranks, count), options);
+          }};
+}
+
+}  // namespace
 
 std::vector<WorldKind> common_worlds() {
   return {{.name = "in_process",
            .make = make_in_process_communicators,
            .shares_memory = true,
-           .sees_all_waits = true}};
+           .sees_all_waits = true},
+          over_links("unix", 0, false),
+          over_links("tcp", 0, true),
+          over_links("mixed", 2, false)};
 }
 
 std::vector<WorldKind> worlds_by_tag() {
