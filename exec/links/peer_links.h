@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "exec/links/frame.h"
+#include "exec/links/peer_sockets.h"
 #include "exec/links/reader_role.h"
 #include "exec/links/socket.h"
 #include "exec/links/tensor_pool.h"
@@ -31,14 +32,7 @@
 
 namespace frazil {
 
-enum class LinkSocket : std::uint8_t { kSteps, kBulk };
 LinkSocket socket_of(MessageLane lane);
-
-// The sockets to one process; both closed for the own process, or for one that is gone.
-struct PeerSockets {
-  Descriptor steps;
-  Descriptor bulk;
-};
 
 struct LinkOptions {
   // Per process: bytes that are sent but neither written to the socket nor, if lent, read. Over it
