@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "exec/communication/communicator.h"
-#include "exec/links/peer_links.h"
+#include "exec/communication/world_links.h"
 
 namespace frazil {
 
@@ -30,6 +30,11 @@ struct ProcessPlace {
 // heard; the old one must not be waited in any more.
 std::vector<std::unique_ptr<Communicator>> make_process_communicators(
     std::shared_ptr<PeerLinks> links, std::uint32_t epoch, const ProcessPlace& place,
+    const CommunicatorOptions& options = {});
+
+// Does so over any links; what the functions need lives as long as they.
+std::vector<std::unique_ptr<Communicator>> make_process_communicators(
+    std::shared_ptr<const WorldLinks> links, std::uint32_t epoch, const ProcessPlace& place,
     const CommunicatorOptions& options = {});
 
 }  // namespace frazil

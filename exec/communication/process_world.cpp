@@ -37,7 +37,7 @@ std::set<int> others_of(const ProcessPlace& place) {
 
 }  // namespace
 
-ProcessWorld::ProcessWorld(std::shared_ptr<PeerLinks> links, std::uint32_t epoch,
+ProcessWorld::ProcessWorld(std::shared_ptr<const WorldLinks> links, std::uint32_t epoch,
                            const ProcessPlace& place, const CommunicatorOptions& options)
     : links_(std::move(links)),
       epoch_(epoch),

@@ -17,8 +17,8 @@ namespace frazil {
 
 class ProcessWorld : public std::enable_shared_from_this<ProcessWorld> {
  public:
-  ProcessWorld(std::shared_ptr<PeerLinks> links, std::uint32_t epoch, const ProcessPlace& place,
-               const CommunicatorOptions& options);
+  ProcessWorld(std::shared_ptr<const WorldLinks> links, std::uint32_t epoch,
+               const ProcessPlace& place, const CommunicatorOptions& options);
 
   // Frames come from here on. Requires: a shared pointer holds this.
   void begin();
@@ -26,7 +26,7 @@ class ProcessWorld : public std::enable_shared_from_this<ProcessWorld> {
   MailboxRoom& room() { return *room_; }
   // Lives as long as this.
   std::shared_ptr<MailboxRoom> share_room() { return {shared_from_this(), room_.get()}; }
-  PeerLinks& links() { return *links_; }
+  const WorldLinks& links() const { return *links_; }
   bool is_here(int rank) const { return process_of(rank) == place_.process; }
   int process_of(int rank) const { return place_.process_of_rank[static_cast<std::size_t>(rank)]; }
   std::vector<int> own_ranks() const;
@@ -47,7 +47,7 @@ class ProcessWorld : public std::enable_shared_from_this<ProcessWorld> {
   bool have_left(const std::vector<int>& ranks) const;
   std::vector<int> ranks_of(int process) const;
 
-  std::shared_ptr<PeerLinks> links_;
+  std::shared_ptr<const WorldLinks> links_;
   std::uint32_t epoch_;
   ProcessPlace place_;
   std::set<int> others_;  // processes

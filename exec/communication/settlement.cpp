@@ -10,8 +10,8 @@ constexpr auto kMoment = std::chrono::milliseconds(50);
 
 }  // namespace
 
-Settlement::Settlement(PeerLinks& links, std::uint32_t epoch, int process, std::set<int> others,
-                       std::function<void(const WorldCause&)> adopt)
+Settlement::Settlement(const WorldLinks& links, std::uint32_t epoch, int process,
+                       std::set<int> others, std::function<void(const WorldCause&)> adopt)
     : links_(&links),
       epoch_(epoch),
       process_(process),

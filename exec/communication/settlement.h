@@ -16,14 +16,14 @@
 #include <set>
 
 #include "exec/communication/world_cause.h"
-#include "exec/links/peer_links.h"
+#include "exec/communication/world_links.h"
 
 namespace frazil {
 
 class Settlement {
  public:
   // Tells `adopt` the cause, each time it changes until it is settled.
-  Settlement(PeerLinks& links, std::uint32_t epoch, int process, std::set<int> others,
+  Settlement(const WorldLinks& links, std::uint32_t epoch, int process, std::set<int> others,
              std::function<void(const WorldCause&)> adopt);
 
   // The cause of this process, which has just ended the world for it.
@@ -46,7 +46,7 @@ class Settlement {
   void settle_if_heard();
   void settle();
 
-  PeerLinks* links_;
+  const WorldLinks* links_;
   std::uint32_t epoch_;
   int process_;
   std::set<int> others_;

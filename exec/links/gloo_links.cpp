@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<LinkSocket, 2> kWays = {LinkSocket::kSteps, LinkSocket::kBulk};
 // Holds nearly every head whole; what is longer follows in a transfer of its own.
 constexpr std::size_t kBlockBytes = 4096;
-constexpr std::size_t kMostEarly = 1 << 16;
+constexpr std::size_t kMostEarlyFrames = 1 << 16;
 
 at::Tensor make_bytes(std::size_t size) {
   return at::empty({static_cast<std::int64_t>(size)}, at::kByte);
@@ -57,6 +57,7 @@ struct GlooLinks::Peer {
   std::array<Way, 2> ways;
   std::atomic<bool> is_open{true};
   std::atomic<std::int64_t> bytes{0};  // sent and not yet gone
+  std::atomic<int> receivers{2};       // ways whose frames are still being received
   std::optional<std::string> lost;     // why; guarded by the links' world_mutex_
 
   Way& way(LinkSocket socket) { return ways[static_cast<std::size_t>(socket)]; }
@@ -215,7 +216,7 @@ void GlooLinks::await_sends(int process, Way& way) {
         if (!transfer.wait()) return;
       }
     } catch (const GlooError&) {
-      return lose(process, "has ended");
+      return;  // the threads that receive from the process find out, too
     }
     Way::Frame done;
     {
@@ -272,7 +273,9 @@ void GlooLinks::receive_on(int process, Way& way) {
       hand_on(process, std::move(head), std::move(tensors));
     }
   } catch (const GlooError&) {
-    lose(process, "has ended");
+    // What the process sent before its end on the other way is taken first.
+    Peer& peer = *peers_[static_cast<std::size_t>(process)];
+    if (--peer.receivers == 0) lose(process, "has ended");
   } catch (const FrameError& error) {
     lose(process, std::string("has sent what is no frame (") + error.what() + ")");
   }
@@ -282,7 +285,7 @@ void GlooLinks::receive_on(int process, Way& way) {
 void GlooLinks::hand_on(int process, FrameHead&& head, Tensors&& tensors) {
   if (head.epoch == epoch_ && world_.take) {
     world_.take(process, std::move(head), std::move(tensors));
-  } else if (head.epoch > epoch_ && early_.size() < kMostEarly) {
+  } else if (head.epoch > epoch_ && early_.size() < kMostEarlyFrames) {
     early_.push_back({process, std::move(head), std::move(tensors)});
   } else {
     ++stale_;

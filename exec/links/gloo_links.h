@@ -48,6 +48,8 @@ class GlooLinks {
   bool wait_for_credit(int process, std::int64_t bytes, const std::function<bool()>& stop,
                        Duration limit);
   void nudge();
+  // Returns when no thread of the links is inside of the world any more that was in it before.
+  void pause() { const std::lock_guard<std::mutex> lock(world_mutex_); }
   std::uint64_t stale_frames() const { return stale_; }
 
  private:

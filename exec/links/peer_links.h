@@ -32,7 +32,6 @@
 
 namespace frazil {
 
-enum class LinkSocket : std::uint8_t { kSteps, kBulk };
 LinkSocket socket_of(MessageLane lane);
 
 struct LinkOptions {

@@ -1,5 +1,5 @@
 #pragma once
-// The two connections between two processes: what a step waits for never stands behind bulk.
+// The two connections between two processes, so that a large reduction delays no activation.
 
 #include <cstdint>
 
@@ -7,11 +7,12 @@
 
 namespace frazil {
 
-enum class PeerLink : std::uint8_t {
-  kSteps,  // activations, their gradients, norms
-  kBulk    // gradients of parameters, layer state, features
+enum class LinkSocket : std::uint8_t {
+  kSteps,  // what steps wait for
+  kBulk
 };
 
+// The sockets to one process; both closed for the own process, or for one that is gone.
 struct PeerSockets {
   Descriptor steps;
   Descriptor bulk;

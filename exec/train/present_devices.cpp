@@ -16,12 +16,6 @@ std::optional<DeviceId> place_of(const std::vector<DeviceId>& devices, DeviceId 
 
 }  // namespace
 
-std::vector<DeviceId> all_devices(const Cluster& cluster) {
-  std::vector<DeviceId> devices;
-  for (std::size_t d = 0; d < cluster.devices.size(); ++d) devices.emplace_back(d);
-  return devices;
-}
-
 Cluster keep_devices(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   Cluster kept = cluster;
   kept.devices.clear();

@@ -9,8 +9,6 @@
 
 namespace frazil {
 
-std::vector<DeviceId> all_devices(const Cluster& cluster);
-
 // Returns the cluster of these devices, which are ascending; device i of it is devices[i].
 Cluster keep_devices(const Cluster& cluster, const std::vector<DeviceId>& devices);
 

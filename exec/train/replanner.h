@@ -16,6 +16,7 @@
 #include "planner/freezing/decorators.h"
 #include "planner/search/search.h"
 #include "planner/transitions/transition_cost.h"
+#include "profiles/processes.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

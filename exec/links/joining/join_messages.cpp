@@ -206,8 +206,8 @@ Dial read_dial(Reader& from) {
   dial.from = from.count();
   dial.to = from.count();
   const auto link = from.number<std::uint8_t>();
-  if (link > static_cast<std::uint8_t>(PeerLink::kBulk)) from.refuse();
-  dial.link = static_cast<PeerLink>(link);
+  if (link > static_cast<std::uint8_t>(LinkSocket::kBulk)) from.refuse();
+  dial.link = static_cast<LinkSocket>(link);
   dial.challenge = from.secret();
   dial.nonce = from.secret();
   dial.proof = from.secret();

@@ -81,7 +81,7 @@ struct Dial {
   std::uint64_t epoch = 0;
   int from = 0;
   int to = 0;
-  PeerLink link = PeerLink::kSteps;
+  LinkSocket link = LinkSocket::kSteps;
   Secret challenge{};
   Secret nonce{};
   Secret proof{};

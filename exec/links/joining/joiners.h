@@ -34,7 +34,7 @@ struct Joiner {
 // A peer's connection, proved and ready for use.
 struct PeerCall {
   int from = 0;
-  PeerLink link = PeerLink::kSteps;
+  LinkSocket link = LinkSocket::kSteps;
   Descriptor socket;
 };
 

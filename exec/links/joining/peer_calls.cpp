@@ -25,8 +25,8 @@ Descriptor connect_to_peer(const DialOptions& options, const SocketAddress& addr
   }
 }
 
-Descriptor dial(const DialOptions& options, int number, const SocketAddress& address, PeerLink link,
-                JoinClock::time_point until) {
+Descriptor dial(const DialOptions& options, int number, const SocketAddress& address,
+                LinkSocket link, JoinClock::time_point until) {
   const std::string who = "process " + std::to_string(number) + " at " + to_text(address);
   Descriptor socket = connect_to_peer(options, address, until, who);
   const JoinFrame first = receive_message(socket, until, who, options.check);
@@ -64,8 +64,8 @@ Secret session_key(const std::optional<Secret>& token, const Secret& session) {
 PeerSockets dial_peer(const DialOptions& options, int number, const SocketAddress& address,
                       JoinClock::time_point until) {
   PeerSockets sockets;
-  sockets.steps = dial(options, number, address, PeerLink::kSteps, until);
-  sockets.bulk = dial(options, number, address, PeerLink::kBulk, until);
+  sockets.steps = dial(options, number, address, LinkSocket::kSteps, until);
+  sockets.bulk = dial(options, number, address, LinkSocket::kBulk, until);
   return sockets;
 }
 
@@ -85,7 +85,7 @@ void accept_calls(Joiners& door, const std::vector<int>& expected, std::vector<P
     for (PeerCall& call : arrivals.calls) {
       if (std::count(expected.begin(), expected.end(), call.from) == 0) continue;
       PeerSockets& sockets = peers[static_cast<std::size_t>(call.from)];
-      (call.link == PeerLink::kSteps ? sockets.steps : sockets.bulk) = std::move(call.socket);
+      (call.link == LinkSocket::kSteps ? sockets.steps : sockets.bulk) = std::move(call.socket);
     }
     arrivals.calls.clear();
     check(arrivals);

@@ -1,6 +1,6 @@
 #pragma once
 // Connects a process to its peers: it dials those with lower numbers and takes the calls of those
-// with higher ones, two connections each (PeerLink).
+// with higher ones, two connections each (LinkSocket).
 
 #include <functional>
 #include <string>

@@ -2,6 +2,7 @@
 
 #include "exec/communication/in_process_communicator.h"
 #include "exec/communication/process_communicator.h"
+#include "tests/exec/communication/gloo_worlds.h"
 #include "tests/exec/communication/process_worlds.h"
 
 namespace frazil {
@@ -16,6 +17,17 @@ WorldKind over_links(const std::string& name, int processes, bool by_tcp) {
           }};
 }
 
+WorldKind by_gloo(const std::string& name, int processes) {
+  return {.name = name,
+          .make =
+              [=](int ranks, const CommunicatorOptions& options) {
+                const int count = processes == 0 ? ranks : std::min(processes, ranks);
+                return make_gloo_ranks(make_gloo_links(count), 1, spread_ranks(ranks, count),
+                                       options);
+              },
+          .comes_at_once = false};
+}
+
 }  // namespace
 
 std::vector<WorldKind> common_worlds() {
@@ -25,7 +37,9 @@ std::vector<WorldKind> common_worlds() {
            .sees_all_waits = true},
           over_links("unix", 0, false),
           over_links("tcp", 0, true),
-          over_links("mixed", 2, false)};
+          over_links("mixed", 2, false),
+          by_gloo("gloo", 0),
+          by_gloo("gloo_mixed", 2)};
 }
 
 std::vector<WorldKind> worlds_by_tag() {

@@ -25,6 +25,9 @@ struct WorldKind {
   bool shares_memory = false;  // tensors are handed over by pointer
   // Finds every ring of waits at once. In another world it ends with the deadline.
   bool sees_all_waits = false;
+  // What a rank sends or tells has come for the others when its call returns. In another world it
+  // comes soon after.
+  bool comes_at_once = true;
 };
 
 std::vector<WorldKind> common_worlds();  // all of them

@@ -41,7 +41,7 @@ std::vector<JoinMessage> one_of_each() {
           Dial{.epoch = 6,
                .from = 2,
                .to = 1,
-               .link = PeerLink::kBulk,
+               .link = LinkSocket::kBulk,
                .challenge = secret_with(7),
                .nonce = secret_with(8),
                .proof = secret_with(9)},

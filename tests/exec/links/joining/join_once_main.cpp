@@ -1,6 +1,6 @@
 // Joins the launch that it is part of, says its number to every peer over both connections, hears
-// theirs, and prints "process 1 of 2 joined (start 0)". With `fail-first` the last process ends with
-// code 1 once it has joined, unless the launcher has started it again.
+// theirs, and prints "process 1 of 2 joined (start 0)". With `fail-first` the last process ends
+// with code 1 once it has joined, unless the launcher has started it again.
 
 #include <poll.h>
 #include <sys/socket.h>
