@@ -102,7 +102,7 @@ std::vector<std::unique_ptr<Communicator>> make_process_communicators(
     const CommunicatorOptions& options) {
   ENSURE(!place.process_of_rank.empty(), "at least one rank");
   for (const int process : place.process_of_rank) {
-    ENSURE(process >= 0 && process < links->processes, "a rank lives in a process of the links");
+    ENSURE(process >= -1 && process < links->processes, "a rank lives in a process of the links");
   }
   const auto world = std::make_shared<ProcessWorld>(std::move(links), epoch, place, options);
   world->begin();

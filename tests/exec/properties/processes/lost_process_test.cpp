@@ -71,9 +71,9 @@ Outcome lose_one(const PlanShape& before, const PlanShape& after, const ProcessS
   run.transition_to(make_small_plan(run.structure(), before));
   bool is_lost = false;
   for (Step step = 0; step < kSteps;) {
-    std::thread killer;
+    std::jthread killer;
     if (step == 2 && !is_lost) {
-      killer = std::thread([&] {
+      killer = std::jthread([&] {
         std::this_thread::sleep_for(into);
         run.kill(lost);
       });
@@ -172,7 +172,7 @@ TEST(LostProcess, LeavesTheOldPlanWhollyInForceWhereATransitionFails) {
     ProcessRun run(small_model(), adamw(), kSeed, ProcessShape{{0, 1, 2}});
     run.transition_to(make_small_plan(run.structure(), replicas(2)));
     run.step(0, 1e-2, small_micro_batches(0, 6));
-    std::thread killer([&] {
+    std::jthread killer([&] {
       std::this_thread::sleep_for(into);
       run.kill(lost);
     });
