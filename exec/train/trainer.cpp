@@ -274,7 +274,9 @@ class Training {
     recorder_.end_stretch();
     keep_phase();
     const SteadyTime start = std::chrono::steady_clock::now();
-    begin_phase(step, recover_under(run_.plan().mask, step));
+    // The plan in force goes with the devices that it used.
+    const FreezeMask mask = run_.plan().mask;
+    begin_phase(step, recover_under(mask, step));
     result_.training_time += since(start);
     recorder_.begin_stretch(step);
   }

@@ -15,6 +15,7 @@
 #include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
+#include "exec/train/elastic_plan.h"
 #include "exec/train/member_processes.h"
 #include "exec/train/progress.h"
 #include "exec/train/run_folder.h"
@@ -167,10 +168,28 @@ ExitCode end_stopped(const TrainResult& result, const KeptOfRun& kept, int signa
   return static_cast<ExitCode>(128 + signal);
 }
 
-TrainResult train_or_tell(const TrainOptions& options, const Dataset& data, Telling& telling,
+// Trains; a run that keeps checkpoints, and whose processes have taken layers along that nobody
+// else held, goes on from the newest checkpoint, with new processes in place of all.
+TrainResult train_on(TrainOptions& options, const Dataset& data, Telling& telling) {
+  constexpr int kMostTimes = 20;  // what dies again and again does so by itself
+  for (int times = 0;; ++times) {
+    try {
+      return train(options, data, [&](const TrainProgress& now) { telling.show(now); });
+    } catch (const LayersLost& lost) {
+      if (!options.durable || times == kMostTimes) throw;
+      telling.end();
+      std::fprintf(stderr, "frazil train: %s; the run goes on from its newest checkpoint\n",
+                   lost.what());
+      options.durable->resume = true;
+      options.begin = {};
+    }
+  }
+}
+
+TrainResult train_or_tell(TrainOptions& options, const Dataset& data, Telling& telling,
                           const fs::path& folder) {
   try {
-    TrainResult result = train(options, data, [&](const TrainProgress& now) { telling.show(now); });
+    TrainResult result = train_on(options, data, telling);
     telling.end();
     return result;
   } catch (const Diverged& error) {
