@@ -65,6 +65,9 @@ class InProcessCommunicator final : public Communicator {
   }
 
   void barrier() override { room_->pass_barrier(rank_); }
+  void check() override {
+    if (room_->aborted()) room_->throw_cause();
+  }
   void abort(const std::string& reason) override { room_->abort(reason); }
   void finish() override { room_->finish(rank_); }
   void leave() override { room_->leave(rank_); }
