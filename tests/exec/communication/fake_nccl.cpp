@@ -414,10 +414,10 @@ void group_end() {
     ++state().counts.groups;
     state().counts.widest_group =
         std::max(state().counts.widest_group, static_cast<int>(operations.size()));
+    meet_fault(lock, *end);
     end->stream.push_back(std::move(operations));
     ++end->issued;
     end->not_yet = 1;
-    meet_fault(lock, *end);
   }
   advance_all();
 }
