@@ -4,7 +4,9 @@
 // process, processes, GPUs. What holds in all worlds:
 // - Messages are named by tags. From one rank to another and within a lane they are received in
 //   the order in which they are sent; lanes and directions are independent of each other.
-// - Every wait ends: with what it waits for, with its world's deadline, or with an abort.
+// - Every wait ends: with what it waits for, with its world's deadline, or with an abort. A wait
+//   that can never end is an error at once where all waits are seen, as in one process; a ring of
+//   waits over several processes may last until the deadline.
 // - The first cause aborts the whole world: every waiting and later call of every rank throws it,
 //   in the same words. An aborted world is of no more use; the next run of ranks makes a new one.
 
@@ -15,7 +17,7 @@
 #include <vector>
 
 #include "exec/communication/communication_error.h"
-#include "exec/communication/message_tag.h"
+#include "exec/links/message_tag.h"
 #include "exec/tensors/tensors.h"
 #include "profiles/units.h"
 
@@ -53,7 +55,9 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Sends the tensors and never waits for the receiver. Requires: nobody writes to the tensors
+  // Sends the tensors and never waits for the receiver, with one exception: where they go to
+  // another process that has not taken what was sent before, and their bytes are over the credit
+  // that is kept for it, send() waits as receive() does. Requires: nobody writes to the tensors
   // afterwards (they may be handed over as they are), peer != rank().
   virtual void send(int peer, const Tag& tag, Tensors tensors) = 0;
   // Waits for the message and returns its tensors, which must not be written to. Throws

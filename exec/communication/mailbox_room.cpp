@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "exec/devices/tick_count.h"
 #include "profiles/error.h"
 
 namespace frazil {
 
-MailboxRoom::MailboxRoom(int ranks, const CommunicatorOptions& options)
+MailboxRoom::MailboxRoom(int ranks, const CommunicatorOptions& options, RoomOutside outside)
     : options_(options),
+      outside_(std::move(outside)),
       mailboxes_(static_cast<std::size_t>(ranks)),
-      at_barrier_(static_cast<std::size_t>(ranks), false),
+      arrivals_(static_cast<std::size_t>(ranks), 0),
       finished_(static_cast<std::size_t>(ranks), 0) {
   ENSURE(deadline() > Duration{0} && deadline() <= TickCount::kLongest,
          "a deadline is some time ahead");
@@ -19,6 +21,7 @@ MailboxRoom::MailboxRoom(int ranks, const CommunicatorOptions& options)
 
 // Throws a new exception for every thread: sharing one would share the lifetime of its text.
 void MailboxRoom::throw_cause() {
+  if (outside_.settle) outside_.settle();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (cause_->fault) throw CommunicationError(*cause_->fault);
   throw PeerLost(cause_->reason);
@@ -27,9 +30,9 @@ void MailboxRoom::throw_cause() {
 void MailboxRoom::abort(const std::string& reason) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!set_cause({reason, std::nullopt})) return;
+    if (!set_cause({reason})) return;
   }
-  drop_messages();
+  end();
 }
 
 void MailboxRoom::fail(const CommunicationFault& fault) {
@@ -37,15 +40,38 @@ void MailboxRoom::fail(const CommunicationFault& fault) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!set_cause({fault.sentence, fault})) return;
   }
+  end();
+}
+
+void MailboxRoom::adopt(const WorldCause& cause) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!set_cause(cause)) {
+      cause_ = cause;
+      return;
+    }
+  }
   drop_messages();
 }
 
-bool MailboxRoom::set_cause(Cause cause) {
+bool MailboxRoom::set_cause(WorldCause cause) {
   if (aborted_) return false;
   cause_ = std::move(cause);
   aborted_ = true;
   everyone_.notify_all();
   return true;
+}
+
+// Follows set_cause(), without the lock.
+void MailboxRoom::end() {
+  drop_messages();
+  if (!outside_.tell) return;
+  std::optional<WorldCause> cause;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    cause = cause_;
+  }
+  outside_.tell(*cause);
 }
 
 void MailboxRoom::drop_messages() {
@@ -58,6 +84,34 @@ void MailboxRoom::drop_messages() {
     }
     box.arrived.notify_all();
   }
+  nudge();
+}
+
+bool MailboxRoom::post(int receiver, const MessageKey& key, PostedMessage message) {
+  Mailbox& box = mailbox(receiver);
+  bool fresh = true;
+  bool sleeps = false;
+  {
+    const std::lock_guard<std::mutex> lock(box.mutex);
+    // `aborted` is read under the lock: after an abort has emptied the mailbox nothing enters it.
+    if (!aborted()) fresh = box.messages.try_emplace(key, std::move(message)).second;
+    box.posts.fetch_add(1, std::memory_order_release);
+    sleeps = box.awaited.has_value();
+  }
+  if (sleeps) {
+    box.arrived.notify_one();
+    nudge();
+  }
+  return fresh;
+}
+
+bool MailboxRoom::sleep(std::unique_lock<std::mutex>& lock, std::condition_variable& wake,
+                        const std::function<bool()>& is_over, Duration limit) const {
+  if (!outside_.wait) return wake.wait_for(lock, limit, is_over);
+  lock.unlock();
+  outside_.wait(*lock.mutex(), wake, is_over, limit);
+  lock.lock();
+  return is_over();
 }
 
 // Locks all mailboxes at once, so that nobody can send or wake meanwhile: the waits are
@@ -70,11 +124,12 @@ WaitGraph MailboxRoom::take_snapshot() {
   for (Mailbox& box : mailboxes_) locks.emplace_back(box.mutex);
   std::vector<int> missing;
   for (int rank = 0; rank < ranks(); ++rank) {
-    if (!at_barrier_[static_cast<std::size_t>(rank)]) missing.push_back(rank);
+    if (arrivals_[static_cast<std::size_t>(rank)] == round_) missing.push_back(rank);
   }
   for (std::size_t rank = 0; rank < mailboxes_.size(); ++rank) {
     const Mailbox& box = mailboxes_[rank];
-    if (at_barrier_[rank]) {
+    if (!is_here(rank)) continue;
+    if (arrivals_[rank] > round_) {
       graph.waits[rank] = Wait{.message = {}, .peers = missing};
     } else if (box.awaited && !box.messages.contains(*box.awaited)) {
       graph.waits[rank] = Wait{.message = box.awaited->second, .peers = {box.awaited->first}};
@@ -91,7 +146,7 @@ void MailboxRoom::check_wait(int rank) {
     if (!fault) return;
     set_cause({fault->sentence, fault});
   }
-  drop_messages();
+  end();
 }
 
 void MailboxRoom::expire(int rank) {
@@ -103,7 +158,25 @@ void MailboxRoom::expire(int rank) {
     const CommunicationFault fault = make_expiry(graph, rank, deadline());
     set_cause({fault.sentence, fault});
   }
-  drop_messages();
+  end();
+}
+
+// Ends a round to which all have come; asks with the lock held.
+bool MailboxRoom::pass_round() {
+  if (*std::min_element(arrivals_.begin(), arrivals_.end()) == round_) return false;
+  ++round_;
+  everyone_.notify_all();
+  return true;
+}
+
+void MailboxRoom::note_arrival(int rank, std::uint64_t count) {
+  bool passed = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    arrivals_[static_cast<std::size_t>(rank)] = count;
+    passed = !aborted_ && pass_round();
+  }
+  if (passed) nudge();
 }
 
 void MailboxRoom::pass_barrier(int rank) {
@@ -111,18 +184,17 @@ void MailboxRoom::pass_barrier(int rank) {
   std::unique_lock<std::mutex> lock(mutex_);
   const std::uint64_t round = round_;
   if (!aborted_) {
-    at_barrier_[static_cast<std::size_t>(rank)] = true;
-    if (std::find(at_barrier_.begin(), at_barrier_.end(), false) == at_barrier_.end()) {
-      at_barrier_.assign(at_barrier_.size(), false);
-      ++round_;
-      everyone_.notify_all();
+    ++arrivals_[static_cast<std::size_t>(rank)];
+    if (pass_round()) {
+      lock.unlock();
+      nudge();
       return;
     }
     lock.unlock();
     check_wait(rank);
     lock.lock();
     const auto is_over = [&] { return round_ != round || aborted_; };
-    while (!everyone_.wait_for(lock, waited.tick(), is_over)) {
+    while (!sleep(lock, everyone_, is_over, waited.tick())) {
       if (!waited.is_over()) continue;
       lock.unlock();
       expire(rank);
@@ -155,7 +227,7 @@ void MailboxRoom::set_finished(int rank, std::int64_t jobs) {
       if (fault) dead = set_cause({fault->sentence, fault});
     }
   }
-  if (dead) drop_messages();
+  if (dead) end();
 }
 
 }  // namespace frazil

@@ -1,12 +1,15 @@
 #pragma once
-// Holds what the ranks of an in-process world share: a mailbox each, the barrier, and the cause
+// Holds what the ranks of a process share in one world: a mailbox each, the barrier, and the cause
 // once the world is aborted. Sending, and receiving a message that is there, take one mailbox's
 // lock. Only a rank about to sleep takes the room's lock, and under it those of all mailboxes, for
-// a snapshot of all waits.
+// a snapshot of all waits. Of ranks that live in other processes the room knows what it is told:
+// their messages, how often they have come to a barrier, what they have finished; they count as
+// running.
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,7 +18,9 @@
 #include <vector>
 
 #include "exec/communication/communicator.h"
+#include "exec/communication/room_outside.h"
 #include "exec/communication/wait_graph.h"
+#include "exec/communication/world_cause.h"
 
 namespace frazil {
 
@@ -43,10 +48,11 @@ struct Mailbox {
 class MailboxRoom {
  public:
   // Requires: 0 < deadline <= TickCount::kLongest.
-  MailboxRoom(int ranks, const CommunicatorOptions& options);
+  MailboxRoom(int ranks, const CommunicatorOptions& options, RoomOutside outside = {});
 
   int ranks() const { return static_cast<int>(mailboxes_.size()); }
   const CommunicatorOptions& options() const { return options_; }
+  const RoomOutside& outside() const { return outside_; }
   Duration deadline() const { return options_.limit ? options_.limit->time() : options_.deadline; }
   Mailbox& mailbox(int rank) { return mailboxes_[static_cast<std::size_t>(rank)]; }
 
@@ -56,6 +62,15 @@ class MailboxRoom {
   // Abort with this cause, drop all messages and wake everybody; nothing if aborted before.
   void abort(const std::string& reason);
   void fail(const CommunicationFault& fault);
+  // Aborts with a cause that comes from outside, or puts it in the place of the one before.
+  void adopt(const WorldCause& cause);
+
+  // Puts a message into the receiver's mailbox and wakes who waits for it. Returns false if one of
+  // this name is there already. Drops it if aborted.
+  bool post(int receiver, const MessageKey& key, PostedMessage message);
+  // Sleeps until is_over(), asked with the lock held, or for `limit`; returns is_over().
+  bool sleep(std::unique_lock<std::mutex>& lock, std::condition_variable& wake,
+             const std::function<bool()>& is_over, Duration limit) const;
 
   // Aborts if the wait of `rank`, just entered into its mailbox or at the barrier, can never end.
   // Throws nothing: ask aborted().
@@ -67,26 +82,34 @@ class MailboxRoom {
   void pass_barrier(int rank);
   void finish(int rank);
   void leave(int rank);
+  // What a rank of another process has done: come to a barrier for the count-th time, finished so
+  // many jobs.
+  void note_arrival(int rank, std::uint64_t count);
+  void note_finished(int rank, std::int64_t jobs) { set_finished(rank, jobs); }
 
  private:
-  struct Cause {
-    std::string reason;
-    std::optional<CommunicationFault> fault;
-  };
-
-  bool set_cause(Cause cause);
+  bool set_cause(WorldCause cause);
+  void end();
+  bool pass_round();
   void drop_messages();
   void set_finished(int rank, std::int64_t jobs);
+  bool is_here(std::size_t rank) const {
+    return outside_.is_here.empty() || outside_.is_here[rank];
+  }
+  void nudge() const {
+    if (outside_.nudge) outside_.nudge();
+  }
   WaitGraph take_snapshot();
 
   CommunicatorOptions options_;
+  RoomOutside outside_;
   std::vector<Mailbox> mailboxes_;
   std::mutex mutex_;  // guards all below; taken before any mailbox's, never after
   std::condition_variable everyone_;
-  std::vector<bool> at_barrier_;
-  std::uint64_t round_ = 0;
+  std::vector<std::uint64_t> arrivals_;  // by rank: at barriers, so far
+  std::uint64_t round_ = 0;              // barriers that all have passed
   std::vector<std::int64_t> finished_;
-  std::optional<Cause> cause_;
+  std::optional<WorldCause> cause_;
   std::atomic<bool> aborted_{false};
 };
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exec/communication/communication_error.h"
-#include "exec/communication/message_tag.h"
+#include "exec/links/message_tag.h"
 #include "profiles/units.h"
 
 namespace frazil {

@@ -11,7 +11,7 @@ ROOMS = {
         "transitions trajectory named answers verbs reproduce"
     ).split(),
     "exec": (
-        "tensors disk models state devices cache communication measuring program reduction run data config checkpoint "
+        "tensors disk models state devices cache links communication measuring program reduction run data config checkpoint "
         "profile train verbs"
     ).split(),
 }

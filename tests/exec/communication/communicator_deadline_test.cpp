@@ -5,19 +5,22 @@
 #include <atomic>
 #include <chrono>
 
-#include "exec/communication/in_process_communicator.h"
+#include "tests/exec/communication/worlds.h"
 #include "tests/exec/support/rank_failures.h"
 
 namespace frazil {
 namespace {
+
+class CommunicatorDeadline : public WorldTest {};
+IN_COMMON_WORLDS(CommunicatorDeadline);
 
 using std::chrono::milliseconds;
 using Kind = CommunicationFault::Kind;
 
 CommunicatorOptions short_deadline() { return {.deadline = milliseconds(30)}; }
 
-TEST(InProcessDeadline, OfAReceiveNamesWhoWaitedForWhatFromWhom) {
-  const auto ranks = make_in_process_communicators(2, short_deadline());
+TEST_P(CommunicatorDeadline, OfAReceiveNamesWhoWaitedForWhatFromWhom) {
+  const auto ranks = make_world(2, short_deadline());
   const Tag tag{.kind = MessageKind::kActivation, .stage = 1, .index = 3, .step = 17};
   const RankFailure failure = failure_of([&] { (void)ranks[1]->receive(0, tag); });
   EXPECT_EQ(
@@ -31,8 +34,8 @@ TEST(InProcessDeadline, OfAReceiveNamesWhoWaitedForWhatFromWhom) {
   EXPECT_EQ(failure.fault->step, Step{17});
 }
 
-TEST(InProcessDeadline, OfABarrierNamesTheMissingRank) {
-  const auto ranks = make_in_process_communicators(2, short_deadline());
+TEST_P(CommunicatorDeadline, OfABarrierNamesTheMissingRank) {
+  const auto ranks = make_world(2, short_deadline());
   const RankFailure failure = failure_of([&] { ranks[0]->barrier(); });
   EXPECT_EQ(failure.sentence, "rank 0 waited 30.000 ms at a barrier for rank 1");
   ASSERT_TRUE(failure.fault);
@@ -40,8 +43,8 @@ TEST(InProcessDeadline, OfABarrierNamesTheMissingRank) {
 }
 
 // Rank 3 computes until all others have given up; then it is told the same.
-TEST(InProcessDeadline, IsOneCauseForAllEvenForTheRankThatWasStuck) {
-  const auto ranks = make_in_process_communicators(4, short_deadline());
+TEST_P(CommunicatorDeadline, IsOneCauseForAllEvenForTheRankThatWasStuck) {
+  const auto ranks = make_world(4, short_deadline());
   std::atomic<int> given_up{0};
   const auto failures = failures_of(ranks, [&](Communicator& self) {
     if (self.rank() == 3) {
@@ -65,8 +68,8 @@ TEST(InProcessDeadline, IsOneCauseForAllEvenForTheRankThatWasStuck) {
   }
 }
 
-TEST(InProcessDeadline, DoesNotPassForAMessageThatComesInTime) {
-  const auto ranks = make_in_process_communicators(2, {.deadline = std::chrono::minutes(1)});
+TEST_P(CommunicatorDeadline, DoesNotPassForAMessageThatComesInTime) {
+  const auto ranks = make_world(2, {.deadline = std::chrono::minutes(1)});
   const auto failures = failures_of(ranks, [](Communicator& self) {
     if (self.rank() == 1) return (void)self.receive(0, {});
     std::this_thread::sleep_for(milliseconds(20));
@@ -75,16 +78,16 @@ TEST(InProcessDeadline, DoesNotPassForAMessageThatComesInTime) {
   EXPECT_EQ(sentences_of(failures), std::vector<std::string>(2));
 }
 
-TEST(InProcessDeadline, StaysTheCauseWhateverFollows) {
-  const auto ranks = make_in_process_communicators(2, short_deadline());
+TEST_P(CommunicatorDeadline, StaysTheCauseWhateverFollows) {
+  const auto ranks = make_world(2, short_deadline());
   const RankFailure first = failure_of([&] { ranks[0]->barrier(); });
   ranks[1]->abort("a later failure, caused by the first");
   EXPECT_EQ(failure_of([&] { ranks[1]->send(0, {}, {}); }).sentence, first.sentence);
 }
 
-TEST(InProcessDeadline, HasToLieAhead) {
-  EXPECT_THROW(make_in_process_communicators(1, {.deadline = Duration{0}}), std::logic_error);
-  EXPECT_THROW(make_in_process_communicators(1, {.deadline = Duration::max()}), std::logic_error);
+TEST_P(CommunicatorDeadline, HasToLieAhead) {
+  EXPECT_THROW(make_world(1, {.deadline = Duration{0}}), std::logic_error);
+  EXPECT_THROW(make_world(1, {.deadline = Duration::max()}), std::logic_error);
 }
 
 }  // namespace

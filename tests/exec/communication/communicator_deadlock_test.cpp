@@ -1,4 +1,5 @@
-// Waits that can never end are errors at once, long before the deadline; all others are left alone.
+// Waits that can never end are errors, at once where the world sees all waits and else at the
+// deadline; all others are left alone.
 
 #include <gtest/gtest.h>
 
@@ -8,14 +9,13 @@
 #include <random>
 #include <tuple>
 
-#include "exec/communication/in_process_communicator.h"
+#include "tests/exec/communication/worlds.h"
 #include "tests/exec/support/rank_failures.h"
 
 namespace frazil {
 namespace {
 
 using Kind = CommunicationFault::Kind;
-using Ranks = std::vector<std::unique_ptr<Communicator>>;
 
 Tag probe(std::int32_t index, Step step = 0) { return {.index = index, .step = step}; }
 
@@ -30,22 +30,40 @@ void expect_all(const std::vector<RankFailure>& failures, Kind kind,
       << failures[0].sentence;
 }
 
-TEST(InProcessDeadlock, OfTwoRanksThatEachReceiveFirstIsNamed) {
-  const Ranks ranks = make_in_process_communicators(2);
+class CommunicatorDeadlock : public WorldTest {
+ protected:
+  // A world of ranks that will wait in a ring.
+  static Ranks make_ring(int ranks) {
+    return GetParam().sees_all_waits
+               ? make_world(ranks)
+               : make_world(ranks, {.deadline = std::chrono::milliseconds(100)});
+  }
+  // Where not all waits are seen, a rank of the ring is over its deadline.
+  static void expect_ring(const std::vector<RankFailure>& failures,
+                          const std::vector<std::string>& either) {
+    if (GetParam().sees_all_waits) return expect_all(failures, Kind::kDeadlock, either);
+    ASSERT_TRUE(failures[0].fault) << failures[0].sentence;
+    expect_all(failures, failures[0].fault->kind, {failures[0].sentence});
+  }
+};
+IN_COMMON_WORLDS(CommunicatorDeadlock);
+
+TEST_P(CommunicatorDeadlock, OfTwoRanksThatEachReceiveFirstIsNamed) {
+  const Ranks ranks = make_ring(2);
   const auto failures = failures_of(ranks, [](Communicator& self) {
     const int peer = 1 - self.rank();
     (void)self.receive(peer, probe(peer));
     self.send(peer, probe(self.rank()), {});
   });
-  expect_all(failures, Kind::kDeadlock,
-             {"rank 0 waits for probe 1 (step 0) from rank 1, which waits for probe 0 (step 0) "
-              "from rank 0",
-              "rank 1 waits for probe 0 (step 0) from rank 0, which waits for probe 1 (step 0) "
-              "from rank 1"});
+  expect_ring(failures,
+              {"rank 0 waits for probe 1 (step 0) from rank 1, which waits for probe 0 (step 0) "
+               "from rank 0",
+               "rank 1 waits for probe 0 (step 0) from rank 0, which waits for probe 1 (step 0) "
+               "from rank 1"});
 }
 
-TEST(InProcessDeadlock, OfThreeRanksInARingIsNamedWhoeverComesLast) {
-  const Ranks ranks = make_in_process_communicators(3);
+TEST_P(CommunicatorDeadlock, OfThreeRanksInARingIsNamedWhoeverComesLast) {
+  const Ranks ranks = make_ring(3);
   const auto failures = failures_of(
       ranks, [](Communicator& self) { (void)self.receive((self.rank() + 1) % 3, probe(7)); });
   std::vector<std::string> either;
@@ -55,23 +73,23 @@ TEST(InProcessDeadlock, OfThreeRanksInARingIsNamedWhoeverComesLast) {
                      ", which waits for probe 7 (step 0) from " + name(2) +
                      ", which waits for probe 7 (step 0) from " + name(0));
   }
-  expect_all(failures, Kind::kDeadlock, either);
+  expect_ring(failures, either);
 }
 
-TEST(InProcessDeadlock, OfABarrierAndAReceiveIsNamed) {
-  const Ranks ranks = make_in_process_communicators(2);
+TEST_P(CommunicatorDeadlock, OfABarrierAndAReceiveIsNamed) {
+  const Ranks ranks = make_ring(2);
   const auto failures = failures_of(ranks, [](Communicator& self) {
     if (self.rank() == 0) self.barrier();
     (void)self.receive(1 - self.rank(), probe(0));
   });
-  expect_all(
-      failures, Kind::kDeadlock,
+  expect_ring(
+      failures,
       {"rank 0 waits at a barrier for rank 1, which waits for probe 0 (step 0) from rank 0",
        "rank 1 waits for probe 0 (step 0) from rank 0, which waits at a barrier for rank 1"});
 }
 
-TEST(InProcessDeadlock, ABarrierWithARankThatHasLeftIsNamed) {
-  const Ranks ranks = make_in_process_communicators(3);
+TEST_P(CommunicatorDeadlock, ABarrierWithARankThatHasLeftIsNamed) {
+  const Ranks ranks = make_world(3);
   const auto failures = failures_of(ranks, [](Communicator& self) {
     if (self.rank() == 1) return self.leave();
     self.barrier();
@@ -82,8 +100,8 @@ TEST(InProcessDeadlock, ABarrierWithARankThatHasLeftIsNamed) {
               "rank 2 waits at a barrier for rank 1, which has left"});
 }
 
-TEST(InProcessDeadlock, APeerThatLeavesFailsWhoWaitsForIt) {
-  Ranks ranks = make_in_process_communicators(2);
+TEST_P(CommunicatorDeadlock, APeerThatLeavesFailsWhoWaitsForIt) {
+  Ranks ranks = make_world(2);
   const auto failures = failures_of(ranks, [&](Communicator& self) {
     if (self.rank() == 0) return ranks[0].reset();
     (void)self.receive(0, probe(4, 2));
@@ -92,8 +110,8 @@ TEST(InProcessDeadlock, APeerThatLeavesFailsWhoWaitsForIt) {
              {"rank 1 waits for probe 4 (step 2) from rank 0, which has left"});
 }
 
-TEST(InProcessDeadlock, WhoHasDoneItsPartFailsWhoStillWaitsInThatJobAndNobodyInTheNext) {
-  const Ranks ranks = make_in_process_communicators(2);
+TEST_P(CommunicatorDeadlock, WhoHasDoneItsPartFailsWhoStillWaitsInThatJobAndNobodyInTheNext) {
+  const Ranks ranks = make_world(2);
   const auto failures = failures_of(ranks, [](Communicator& self) {
     for (Step job = 0; job < 2; ++job) {
       if (self.rank() == 0) {
@@ -110,8 +128,8 @@ TEST(InProcessDeadlock, WhoHasDoneItsPartFailsWhoStillWaitsInThatJobAndNobodyInT
             "rank 1 waits for probe 1 (step 1) from rank 0, which has ended its part");
 }
 
-TEST(InProcessDeadlock, JobsThatRanksFinishAtDifferentTimesFailNobody) {
-  const Ranks ranks = make_in_process_communicators(3);
+TEST_P(CommunicatorDeadlock, JobsThatRanksFinishAtDifferentTimesFailNobody) {
+  const Ranks ranks = make_world(3);
   const auto failures = failures_of(ranks, [](Communicator& self) {
     for (Step step = 0; step < 300; ++step) {
       if (self.rank() > 0) (void)self.receive(self.rank() - 1, probe(0, step % 8));
@@ -210,15 +228,22 @@ void play(Communicator& self, const std::vector<Call>& program, std::mt19937_64 
   self.leave();
 }
 
-TEST(InProcessDeadlock, IsFoundInRandomProgramsExactlyWhenOneRankAtATimeFindsIt) {
+class CommunicatorDeadlockByTag : public WorldTest {};
+IN_WORLDS_BY_TAG(CommunicatorDeadlockByTag);
+
+TEST_P(CommunicatorDeadlockByTag, IsFoundInRandomProgramsExactlyWhenOneRankAtATimeFindsIt) {
   const std::uint64_t seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  int dead = 0;
-  for (std::uint64_t round = 0; round < 200; ++round) {
+  const bool at_once = GetParam().sees_all_waits;
+  const Duration deadline =
+      at_once ? Duration(std::chrono::minutes(10)) : Duration(std::chrono::milliseconds(500));
+  const std::uint64_t rounds = at_once ? 200 : 16;
+  std::uint64_t dead = 0;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     std::mt19937_64 engine(seed + round);
     const Programs programs = draw_programs(engine);
     const Ranks ranks =
-        make_in_process_communicators(static_cast<int>(programs.size()), {.check_order = false});
+        make_world(static_cast<int>(programs.size()), {.deadline = deadline, .check_order = false});
     const auto failures = failures_of(ranks, [&](Communicator& self) {
       const auto rank = static_cast<std::size_t>(self.rank());
       play(self, programs[rank], std::mt19937_64(seed + 31 * round + rank));
@@ -229,13 +254,13 @@ TEST(InProcessDeadlock, IsFoundInRandomProgramsExactlyWhenOneRankAtATimeFindsIt)
       if (cause.empty()) cause = failure.sentence;
       EXPECT_EQ(failure.sentence, cause);
       ASSERT_TRUE(failure.fault) << failure.sentence;
-      EXPECT_NE(failure.fault->kind, Kind::kDeadline);
+      EXPECT_FALSE(at_once && failure.fault->kind == Kind::kDeadline);
     }
     ASSERT_EQ(cause.empty(), comes_to_an_end(programs)) << "seed " << seed + round << ": " << cause;
     dead += cause.empty() ? 0 : 1;
   }
-  EXPECT_GT(dead, 10);
-  EXPECT_LT(dead, 190);
+  EXPECT_GT(dead, rounds / 20);
+  EXPECT_LT(dead, rounds - rounds / 20);
 }
 
 }  // namespace

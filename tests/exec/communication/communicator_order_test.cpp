@@ -2,18 +2,23 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/communication/in_process_communicator.h"
+#include "tests/exec/communication/worlds.h"
 #include "tests/exec/support/rank_failures.h"
 
 namespace frazil {
 namespace {
 
+class CommunicatorOrder : public WorldTest {};
+IN_COMMON_WORLDS(CommunicatorOrder);
+class CommunicatorOrderByTag : public WorldTest {};
+IN_WORLDS_BY_TAG(CommunicatorOrderByTag);
+
 Tag activation(std::int32_t micro_batch) {
   return {.kind = MessageKind::kActivation, .stage = 1, .index = micro_batch, .step = 17};
 }
 
-TEST(InProcessOrder, AnotherOrderThanTheSendersIsNamedWithBothMessages) {
-  const auto ranks = make_in_process_communicators(2);
+TEST_P(CommunicatorOrder, AnotherOrderThanTheSendersIsNamedWithBothMessages) {
+  const auto ranks = make_world(2);
   ranks[0]->send(1, activation(0), {});
   ranks[0]->send(1, activation(1), {});
   const RankFailure failure = failure_of([&] { (void)ranks[1]->receive(0, activation(1)); });
@@ -28,8 +33,8 @@ TEST(InProcessOrder, AnotherOrderThanTheSendersIsNamedWithBothMessages) {
   EXPECT_EQ(failure_of([&] { ranks[0]->barrier(); }).sentence, failure.sentence);
 }
 
-TEST(InProcessOrder, IsFoundInWhatARankSleepsForToo) {
-  const auto ranks = make_in_process_communicators(2);
+TEST_P(CommunicatorOrder, IsFoundInWhatARankSleepsForToo) {
+  const auto ranks = make_world(2);
   const auto failures = failures_of(ranks, [](Communicator& self) {
     if (self.rank() == 1) return (void)self.receive(0, activation(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -40,13 +45,12 @@ TEST(InProcessOrder, IsFoundInWhatARankSleepsForToo) {
   EXPECT_EQ(failures[1].fault->kind, CommunicationFault::Kind::kOrder);
 }
 
-TEST(InProcessOrder, IsOfEachLaneSenderAndReceiverAlone) {
-  const auto ranks = make_in_process_communicators(3);
-  const std::vector<Tag> lanes = {{.kind = MessageKind::kActivation},
-                                  {.kind = MessageKind::kActivationGradient},
-                                  {.kind = MessageKind::kGradientNodes},
-                                  {.kind = MessageKind::kSquaredNorms},
-                                  {.kind = MessageKind::kProbe}};
+TEST_P(CommunicatorOrder, IsOfEachLaneSenderAndReceiverAlone) {
+  const auto ranks = make_world(3);
+  const std::vector<Tag> lanes = {
+      {.kind = MessageKind::kActivation},    {.kind = MessageKind::kActivationGradient},
+      {.kind = MessageKind::kGradientNodes}, {.kind = MessageKind::kSquaredNorms},
+      {.kind = MessageKind::kProbe},         {.kind = MessageKind::kLayerState}};
   for (const int sender : {0, 1}) {
     for (const int receiver : {1, 2, 0}) {
       if (sender == receiver) continue;
@@ -64,23 +68,23 @@ TEST(InProcessOrder, IsOfEachLaneSenderAndReceiverAlone) {
   }
 }
 
-TEST(InProcessOrder, OfAReductionIsOneLaneForItsNodesAndSums) {
-  const auto ranks = make_in_process_communicators(2);
+TEST_P(CommunicatorOrder, OfAReductionIsOneLaneForItsNodesAndSums) {
+  const auto ranks = make_world(2);
   ranks[0]->send(1, {.kind = MessageKind::kGradientNodes}, {});
   ranks[0]->send(1, {.kind = MessageKind::kGradientSum}, {});
   EXPECT_THROW((void)ranks[1]->receive(0, {.kind = MessageKind::kGradientSum}), CommunicationError);
 }
 
-TEST(InProcessOrder, IsNotAskedForWithoutTheCheck) {
-  const auto ranks = make_in_process_communicators(2, {.check_order = false});
+TEST_P(CommunicatorOrderByTag, IsNotAskedForWithoutTheCheck) {
+  const auto ranks = make_world(2, {.check_order = false});
   ranks[0]->send(1, activation(0), {});
   ranks[0]->send(1, activation(1), {});
   EXPECT_NO_THROW((void)ranks[1]->receive(0, activation(1)));
   EXPECT_NO_THROW((void)ranks[1]->receive(0, activation(0)));
 }
 
-TEST(InProcessOrder, FindsAMessageThatNobodyHasReceived) {
-  const auto ranks = make_in_process_communicators(2);
+TEST_P(CommunicatorOrderByTag, FindsAMessageThatNobodyHasReceived) {
+  const auto ranks = make_world(2);
   ranks[0]->send(1, activation(0), {});
   ranks[0]->send(1, activation(1), {});
   EXPECT_NO_THROW((void)ranks[1]->receive(0, activation(0)));

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/communication/message_tag.h"
 #include "exec/communication/wait_graph.h"
+#include "exec/links/message_tag.h"
 
 namespace frazil {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-// A world of threads whose tensors travel over the fake NCCL: every rank has a GPU of its own, and
-// the threads' world beside it.
+// Worlds whose tensors travel over the fake NCCL: every rank has a GPU of its own, and another
+// world beside it.
 
 #include <memory>
 #include <vector>
@@ -11,15 +11,20 @@
 
 namespace frazil {
 
+// Returns the ranks of `hosts` with the fake NCCL for their tensors, rank r on GPU r.
+inline std::vector<std::unique_ptr<Communicator>> over_fake_nccl(
+    std::vector<std::unique_ptr<Communicator>> hosts, const CommunicatorOptions& options = {}) {
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    hosts[rank] = over_nccl(
+        std::move(hosts[rank]),
+        {.table = &fake_nccl(), .gpu = static_cast<int>(rank), .peers = {}, .waits = options});
+  }
+  return hosts;
+}
+
 inline std::vector<std::unique_ptr<Communicator>> make_fake_nccl_communicators(
     int ranks, const CommunicatorOptions& options = {}) {
-  std::vector<std::unique_ptr<Communicator>> communicators =
-      make_in_process_communicators(ranks, options);
-  for (int rank = 0; rank < ranks; ++rank) {
-    auto& one = communicators[static_cast<std::size_t>(rank)];
-    one = over_nccl(std::move(one), {.table = &fake_nccl(), .gpu = rank, .waits = options});
-  }
-  return communicators;
+  return over_fake_nccl(make_in_process_communicators(ranks, options), options);
 }
 
 }  // namespace frazil

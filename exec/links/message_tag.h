@@ -18,6 +18,7 @@ enum class MessageKind : std::uint8_t {
   kTiedSum,  // gradients of one use of a tied parameter
   kSquaredNorms,
   kProbe,
+  kLayerState,  // a layer that moves to another device
 };
 
 // Names a message between two ranks; unique among the messages not yet received.
@@ -43,9 +44,10 @@ enum class MessageLane : std::uint8_t {
   kActivationGradient,
   kReduction,
   kNorms,
-  kProbe
+  kProbe,
+  kState
 };
-inline constexpr std::size_t kMessageLanes = 5;
+inline constexpr std::size_t kMessageLanes = 6;
 
 MessageLane lane_of(MessageKind kind);
 

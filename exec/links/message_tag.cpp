@@ -1,4 +1,4 @@
-#include "exec/communication/message_tag.h"
+#include "exec/links/message_tag.h"
 
 namespace frazil {
 namespace {
@@ -34,6 +34,8 @@ std::string name_content(const Tag& tag) {
       return tag.index == 0 ? "the squared norms" : "the clip scale";
     case MessageKind::kProbe:
       return "probe " + index;
+    case MessageKind::kLayerState:
+      return "the state of layer " + index;
   }
   return "a message";
 }
@@ -58,6 +60,8 @@ MessageLane lane_of(MessageKind kind) {
       return MessageLane::kNorms;
     case MessageKind::kProbe:
       return MessageLane::kProbe;
+    case MessageKind::kLayerState:
+      return MessageLane::kState;
   }
   return MessageLane::kProbe;
 }

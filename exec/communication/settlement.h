@@ -1,0 +1,65 @@
+#pragma once
+// Makes all processes of a world end it for one cause. A process with a cause proposes it to all
+// others; who reads a proposal answers, and of several the one of the lowest process counts. Once a
+// proposer has heard of all, the cause is settled and told. A process that computes meanwhile
+// answers nothing: after a moment the cause is settled without it, and it adopts that as soon as it
+// reads.
+//
+// Two processes can only come to different causes if they propose within the time that a frame
+// takes, and then do not read for the moment.
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "exec/communication/world_cause.h"
+#include "exec/links/peer_links.h"
+
+namespace frazil {
+
+class Settlement {
+ public:
+  // Tells `adopt` the cause, each time it changes until it is settled.
+  Settlement(PeerLinks& links, std::uint32_t epoch, int process, std::set<int> others,
+             std::function<void(const WorldCause&)> adopt);
+
+  // The cause of this process, which has just ended the world for it.
+  void propose(const WorldCause& cause);
+  // A cause that every process finds by itself in the same words: settled at once.
+  void declare(const WorldCause& cause);
+  void take_cause(int process, bool is_settled, const WorldCause& cause);
+  void take_answer(int process);
+  // A lost process answers no more.
+  void lose(int process);
+  bool has_cause() const;
+  // Returns when the cause is settled. Requires: has_cause().
+  void wait();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void begin(int proposer, const WorldCause& cause);
+  void tell(int process, bool is_settled) const;
+  void settle_if_heard();
+  void settle();
+
+  PeerLinks* links_;
+  std::uint32_t epoch_;
+  int process_;
+  std::set<int> others_;
+  std::function<void(const WorldCause&)> adopt_;
+
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable settled_;
+  std::optional<int> proposer_;
+  WorldCause cause_;
+  std::set<int> awaited_;  // processes that have not answered
+  bool proposes_ = false;
+  bool is_settled_ = false;
+  Clock::time_point settles_at_;
+};
+
+}  // namespace frazil

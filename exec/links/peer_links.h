@@ -1,0 +1,162 @@
+#pragma once
+// The links of this process to all others of a run: to each a socket for what steps wait for and
+// one for bulk, so that a large reduction delays no activation. They outlive worlds: each epoch is
+// one world, and frames of another epoch are dropped and counted. Sending never waits; one thread,
+// asleep unless a socket is full, writes what is left. There is no thread for reading: who waits
+// reads, for all.
+//
+// Large tensors are lent where the receiver can read this process's memory, which is found out when
+// links begin: only their address is sent, and they are held until the receiver says that it has
+// read them. Lent memory is freed only after the sockets are shut, and a reader that finds them
+// open after reading has read what was lent.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "exec/links/frame.h"
+#include "exec/links/reader_role.h"
+#include "exec/links/socket.h"
+#include "exec/links/tensor_pool.h"
+#include "exec/tensors/tensors.h"
+#include "profiles/units.h"
+
+namespace frazil {
+
+enum class LinkSocket : std::uint8_t { kSteps, kBulk };
+LinkSocket socket_of(MessageLane lane);
+
+// The sockets to one process; both closed for the own process, or for one that is gone.
+struct PeerSockets {
+  Descriptor steps;
+  Descriptor bulk;
+};
+
+struct LinkOptions {
+  // Per process: bytes that are sent but neither written to the socket nor, if lent, read. Over it
+  // has_credit() says no.
+  std::int64_t credit_bytes = std::int64_t{1} << 30;
+  bool lends = true;                           // where the system allows it
+  std::int64_t least_lent_bytes = 256 * 1024;  // of one tensor
+  std::int64_t most_pooled_bytes = std::int64_t{1} << 29;
+  bool checks_transfers = false;              // checksums of the tensors' bytes as well
+  Duration linger = std::chrono::seconds(1);  // for what is unsent when the links end
+};
+
+struct LinkCounts {
+  std::uint64_t stale_frames = 0;  // of another epoch than the newest
+  std::uint64_t lent_tensors = 0;
+  std::uint64_t lent_bytes = 0;
+  std::uint64_t queued_frames = 0;  // that a socket did not take at once
+};
+
+// The world of an epoch, to which frames go. Called by whatever thread reads, one at a time.
+struct LinkWorld {
+  // Throws FrameError for a frame that makes no sense, which ends the link.
+  std::function<void(int process, FrameHead&&, Tensors&&)> take;
+  // `why` continues "its process": "has ended".
+  std::function<void(int process, const std::string& why)> lose;
+};
+
+class PeerLinks {
+ public:
+  // Sockets by process. Throws what start_thread() throws.
+  PeerLinks(std::vector<PeerSockets> by_process, LinkOptions options = {});
+  // Requires: nobody waits. Writes what is unsent, for `linger` at most, then closes the sockets.
+  ~PeerLinks();
+  PeerLinks(const PeerLinks&) = delete;
+  PeerLinks& operator=(const PeerLinks&) = delete;
+
+  int processes() const { return static_cast<int>(peers_.size()); }
+  const LinkOptions& options() const { return options_; }
+  LinkCounts counts() const;
+  // Whether large tensors go to this process as loans; false until it has answered the greeting.
+  bool lends_to(int process) const;
+
+  // Begins an epoch; the worlds before get nothing more. Gives `world` what has come for it
+  // already, and the losses so far. Requires: `epoch` is higher than any before.
+  void open(std::uint32_t epoch, LinkWorld world);
+  // Closes the links to a process that somebody else has found lost. Any thread.
+  void lose(int process, const std::string& why = "does not answer");
+
+  // Sends a frame, whose tensors are described here. Dropped if the process is lost. Any thread.
+  void send(int process, LinkSocket socket, FrameHead head, Tensors tensors = {});
+  // True if a message of so many bytes may be sent now. One that is larger than all credit may be
+  // sent when nothing else is under way.
+  bool has_credit(int process, std::int64_t bytes) const;
+
+  // Reads what has come, without waiting, unless somebody reads anyway. Any thread.
+  void look();
+  // Reads or sleeps until is_over(), which is asked with `mutex` locked, or for `limit`; returns
+  // is_over(). Whoever makes it true afterwards notifies `wake` and calls nudge().
+  bool wait(std::mutex& mutex, std::condition_variable& wake, const std::function<bool()>& is_over,
+            Duration limit);
+  // As wait(), until there is credit or stop().
+  bool wait_for_credit(int process, std::int64_t bytes, const std::function<bool()>& stop,
+                       Duration limit);
+  // Makes the thread that reads ask whether its wait is over. Holds no lock for that.
+  void nudge();
+
+ private:
+  struct Peer;
+  struct Early {
+    int process = 0;
+    FrameHead head;
+    Tensors tensors;
+  };
+  using Clock = std::chrono::steady_clock;
+
+  void greet(int process);
+  void lend(Peer& peer, FrameHead& head, Tensors& tensors);
+  void write_on();
+  void read_ready(Duration limit);
+  void read_from(int process, LinkSocket socket);
+  void take_frame(int process, LinkSocket socket, FrameHead&& head, Tensors&& tensors);
+  bool take_own(int process, FrameHead& head);
+  bool borrow(Peer& peer, LinkSocket socket, FrameHead& head, Tensors& tensors);
+  void hand_on(int process, FrameHead&& head, Tensors&& tensors);
+  void drop(Peer& peer);
+  void free_credit();
+  bool read_until(std::mutex& mutex, const std::function<bool()>& is_over, Clock::time_point until);
+  void finish_sending();
+
+  LinkOptions options_;
+  TensorPool pool_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::string mark_;  // by which others recognise this process's memory
+
+  ReaderRole reading_;
+  Descriptor alarm_;  // wakes the reader
+  std::atomic<bool> is_polling_{false};
+
+  mutable std::mutex credit_mutex_;
+  std::condition_variable credit_freed_;
+
+  std::mutex world_mutex_;  // guards all below, and is held while a world takes a frame
+  std::uint32_t epoch_ = 0;
+  LinkWorld world_;
+  std::deque<Early> early_;
+
+  std::atomic<std::uint64_t> stale_{0};
+  std::atomic<std::uint64_t> lent_{0};
+  std::atomic<std::uint64_t> lent_bytes_{0};
+  std::atomic<std::uint64_t> queued_{0};
+
+  Descriptor writer_alarm_;
+  std::atomic<bool> is_ending_{false};
+  std::thread writer_;
+};
+
+// Returns what each of `processes` processes that a parent will fork needs: entry [a][b] holds the
+// sockets of process a to process b.
+std::vector<std::vector<PeerSockets>> make_socket_pairs(int processes);
+
+}  // namespace frazil
