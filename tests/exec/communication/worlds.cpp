@@ -24,7 +24,8 @@ WorldKind over_fake_nccl(const std::string& name,
               [make_host = std::move(make_host)](int ranks, const CommunicatorOptions& options) {
                 return over_fake_nccl(make_host(ranks, options), options);
               },
-          .matches_by_tag = false};
+          .matches_by_tag = false,
+          .holds_sent = true};
 }
 
 }  // namespace
