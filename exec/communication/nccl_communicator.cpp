@@ -239,7 +239,7 @@ class NcclCommunicator final : public Communicator {
   // Never waits for a stream blindly: the other world, NCCL (by the issuing thread) and the clock
   // are asked meanwhile.
   void wait_for(const NcclWork& work, int peer, const Tag& tag, const std::string& awaited) {
-    TickCount waited(limit());
+    TickCount waited(limit(), TickCount::Busy::kCounted);  // the issuing thread always works
     while (!issuer_.wait(work, std::min<Duration>(kLook, waited.tick()))) {
       host_->check();
       if (!waited.is_over()) continue;

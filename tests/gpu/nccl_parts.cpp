@@ -155,7 +155,7 @@ void try_collectives(const NcclPair& pair) {
   pair.wait_ready(end);
   print_line(pair, "revoke", number("ms", since_start(start).count()));
   pair.socket().meet();
-  table.abort(end);
+  table.destroy(end);
 }
 
 // NCCL's own estimates, which it gives for communicators whose calls block.

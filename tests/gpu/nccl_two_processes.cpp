@@ -41,7 +41,9 @@ int run_rank(const NcclPart& part, int rank, int descriptor) {
     part.run(pair);
     if (!part.kills_rank_1) socket.meet();
   } catch (const std::exception& error) {
-    std::string words = error.what();
+    // Of what torch says the first line tells what is wrong.
+    std::string words = std::string(error.what()).substr(0, 240);
+    words = words.substr(0, words.find("Exception raised from"));
     for (char& letter : words) {
       if (letter == '"' || letter == '\\' || letter == '\n') letter = ' ';
     }
