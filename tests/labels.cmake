@@ -12,6 +12,7 @@ set(thorough
   exec_devices_tests/Workers
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
+  exec_nccl_tests/OverNcclRuns
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "exec/communication/communication_error.h"
 #include "exec/links/message_tag.h"
@@ -44,7 +45,7 @@ struct CommunicatorOptions {
   std::shared_ptr<const WaitLimit> limit = {};  // if given, in place of `deadline`
 };
 
-// One rank's end. Calls come from that rank's thread only, abort() from any.
+// One rank's end. Calls come from that rank's thread only, abort() and check() from any.
 class Communicator {
  public:
   Communicator() = default;
@@ -64,6 +65,17 @@ class Communicator {
   virtual Tensors receive(int peer, const Tag& tag) = 0;
   // Returns when all ranks have called it. Throws as receive() does.
   virtual void barrier() = 0;
+  // Throws as receive() does if the world is aborted; waits for nothing. From any thread. A world
+  // that need not be asked, because whoever waits in it is woken, does nothing.
+  virtual void check() {}
+  // Replaces `flat` on every rank of the group by the sum over the group, the same bits on all, in
+  // an order that the world chooses. Returns false, with nothing done, if the world has no better
+  // way for that than messages. All ranks of the group call it, with equal shapes, group and tag.
+  // Throws as receive() does.
+  virtual bool sum_in_group(const at::Tensor& flat, const std::vector<int>& group, const Tag& tag) {
+    (void)flat, (void)group, (void)tag;
+    return false;
+  }
   // Ends the world: every waiting and later call of every rank throws PeerLost with this reason,
   // unless the world has been aborted before. Messages not yet received are dropped.
   virtual void abort(const std::string& reason) = 0;

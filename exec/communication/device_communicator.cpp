@@ -27,6 +27,11 @@ class DeviceCommunicator final : public Communicator {
   }
 
   void barrier() override { world_->barrier(); }
+  void check() override { world_->check(); }
+  bool sum_in_group(const at::Tensor& flat, const std::vector<int>& group,
+                    const Tag& tag) override {
+    return world_->sum_in_group(flat, group, tag);
+  }
   void abort(const std::string& reason) override { world_->abort(reason); }
   void finish() override { world_->finish(); }
   void leave() override { world_->leave(); }

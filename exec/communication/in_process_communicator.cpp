@@ -28,6 +28,9 @@ class InProcessCommunicator final : public Communicator {
 
   Tensors receive(int peer, const Tag& tag) override { return end_.receive(peer, tag); }
   void barrier() override { room().pass_barrier(rank()); }
+  void check() override {
+    if (room().aborted()) room().throw_cause();
+  }
   void abort(const std::string& reason) override { room().abort(reason); }
   void finish() override { room().finish(rank()); }
   void leave() override { room().leave(rank()); }

@@ -39,6 +39,11 @@ class ProcessCommunicator final : public Communicator {
     room().pass_barrier(rank());
   }
 
+  void check() override {
+    world_->links().look();
+    if (room().aborted()) room().throw_cause();
+  }
+
   // An end that others have told already comes first.
   void abort(const std::string& reason) override {
     world_->links().look();

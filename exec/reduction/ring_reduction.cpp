@@ -39,6 +39,13 @@ void paste_share(const at::Tensor& share, std::int64_t first, const Tensors& int
   }
 }
 
+std::vector<int> ranks_of(const std::vector<DeviceId>& owners) {
+  std::vector<int> ranks;
+  ranks.reserve(owners.size());
+  for (const DeviceId owner : owners) ranks.push_back(owner.value);
+  return ranks;
+}
+
 class Ring {
  public:
   Ring(at::Tensor flat, const std::vector<DeviceId>& owners, Communicator& communicator, Tag tag,
@@ -120,13 +127,23 @@ Tensors reduce_in_ring(Tensors sums, const Tensors& like, const std::vector<Devi
   at::Tensor flat = flatten(sums, like);
   if (tell_held) tell_held(count_bytes(sums) + count_bytes({flat}));
   sums.clear();
-  Ring ring(std::move(flat), owners, communicator, tag, tell_held);
-  ring.scatter();
   Tensors complete;
   complete.reserve(like.size());
-  for (const at::Tensor& tensor : like) {
-    complete.push_back(at::empty(tensor.sizes(), tensor.options().requires_grad(false)));
+  const auto make_complete = [&] {
+    for (const at::Tensor& tensor : like) {
+      complete.push_back(at::empty(tensor.sizes(), tensor.options().requires_grad(false)));
+    }
+  };
+  tag.kind = MessageKind::kGradientSum;
+  if (communicator.sum_in_group(flat, ranks_of(owners), tag)) {
+    make_complete();
+    if (tell_held) tell_held(count_bytes(complete) + count_bytes({flat}));
+    paste_share(flat, 0, complete);
+    return complete;
   }
+  Ring ring(std::move(flat), owners, communicator, tag, tell_held);
+  ring.scatter();
+  make_complete();
   ring.gather(complete);
   return complete;
 }

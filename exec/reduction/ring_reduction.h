@@ -1,7 +1,8 @@
 #pragma once
 // The ring all-reduce of mode fast is a reduce-scatter followed by an all-gather, each in n - 1
 // rounds of one share per device; each device sends 2 (n - 1) / n of the bytes (Patarasuk & Yuan
-// 2009). Every share is completed on one device, so all owners end with the same bits.
+// 2009). Every share is completed on one device, so all owners end with the same bits. A world that
+// has an all-reduce of its own (Communicator::sum_in_group) does it in the place of the ring.
 
 #include "exec/communication/communicator.h"
 #include "exec/measuring/reduction_meter.h"

@@ -145,13 +145,20 @@ export -f configure
 
 part 'configuring' 60 configure.txt bash -c configure || stop 2 "the build could not be configured; $results/configure.txt says why"
 grep -q 'exec/devices/cuda: left out' "$results/configure.txt" && stop 2 "the plug-in for GPUs is left out; $results/configure.txt says why"
-part 'building' 330 build.txt cmake --build "$build" --parallel 16 --target frazil_cuda exec_gpu_tests device_steps exec_devices_tests ||
+targets=(frazil_cuda exec_gpu_tests device_steps exec_devices_tests)
+if grep -q 'exec/communication/nccl: left out' "$results/configure.txt"; then
+  failed+=('NCCL, which was not found')
+else
+  targets+=(nccl_two_processes)
+fi
+part 'building' 330 build.txt cmake --build "$build" --parallel 16 --target "${targets[@]}" ||
   stop 1 "the build failed; $results/build.txt says why"
 steps=$build/bin/device_steps
 some=gpipe,1f1b,zb-h1,interleaved,zb-v,replicas
 part 'testing' 150 tests.txt "$build/bin/exec_gpu_tests"
 if grep -q 'SKIPPED' "$results/tests.txt"; then failed+=('testing, of which parts were skipped'); fi
 part 'testing devices on a plug-in of the tests' 60 stream_tests.txt "$build/bin/exec_devices_tests"
+if [ -x "$build/bin/nccl_two_processes" ]; then part 'two processes over NCCL' 95 nccl.jsonl "$build/bin/nccl_two_processes"; fi
 part 'streams with parts of the GPU' 120 parts.jsonl "$steps" --device cuda --devices 2,4 --steps 6
 part 'eight cores' 90 cores.jsonl "$steps" --device cpu --devices 8 --micro-batches 16 --steps 4 --schedules "$some"
 part 'streams that share the GPU' 60 shared.jsonl "$steps" --device cuda --devices 2,4 --steps 6 --share --schedules "$some"
@@ -164,6 +171,7 @@ done
 {
   cat "$results/machine.txt"
   tail -n 12 "$results/tests.txt"
+  if [ -f "$results/nccl.jsonl" ]; then printf '\nNCCL between two processes:\n' && cat "$results/nccl.jsonl"; fi
   for file in parts shared wide cores vit-b16-fp32 vit-b16-bf16 bert-large-fp32 bert-large-bf16; do
     printf '\n%s: lines with the bits of one device: %s, without: %s\n' "$file" \
       "$(grep -c '"same_bits":true' "$results/$file.jsonl")" "$(grep -c '"same_bits":false' "$results/$file.jsonl")"

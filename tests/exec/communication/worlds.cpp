@@ -2,6 +2,7 @@
 
 #include "exec/communication/in_process_communicator.h"
 #include "exec/communication/process_communicator.h"
+#include "tests/exec/communication/fake_nccl_world.h"
 #include "tests/exec/communication/gloo_worlds.h"
 #include "tests/exec/communication/process_worlds.h"
 
@@ -28,6 +29,17 @@ WorldKind by_gloo(const std::string& name, int processes) {
           .comes_at_once = false};
 }
 
+WorldKind over_fake_nccl(const std::string& name,
+                         std::function<Ranks(int, const CommunicatorOptions&)> make_host) {
+  return {.name = name,
+          .make =
+              [make_host = std::move(make_host)](int ranks, const CommunicatorOptions& options) {
+                return over_fake_nccl(make_host(ranks, options), options);
+              },
+          .matches_by_tag = false,
+          .holds_sent = true};
+}
+
 }  // namespace
 
 std::vector<WorldKind> common_worlds() {
@@ -39,7 +51,9 @@ std::vector<WorldKind> common_worlds() {
           over_links("tcp", 0, true),
           over_links("mixed", 2, false),
           by_gloo("gloo", 0),
-          by_gloo("gloo_mixed", 2)};
+          by_gloo("gloo_mixed", 2),
+          over_fake_nccl("fake_nccl", make_in_process_communicators),
+          over_fake_nccl("fake_nccl_over_unix", over_links("unix", 0, false).make)};
 }
 
 std::vector<WorldKind> worlds_by_tag() {

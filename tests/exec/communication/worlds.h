@@ -23,6 +23,8 @@ struct WorldKind {
   std::function<Ranks(int ranks, const CommunicatorOptions&)> make;
   bool matches_by_tag = true;
   bool shares_memory = false;  // tensors are handed over by pointer
+  // Holds what is sent until it is gone, and after an abort for a moment behind the next call.
+  bool holds_sent = false;
   // Finds every ring of waits at once. In another world it ends with the deadline.
   bool sees_all_waits = false;
   // What a rank sends or tells has come for the others when its call returns. In another world it
