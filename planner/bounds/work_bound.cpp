@@ -44,7 +44,7 @@ Duration WorkBounds::commit_round(const ChainSums& sums, int devices) const {
 
 NamedBound WorkBounds::with_commit(NamedBound bound, const ChainSums& sums,
                                    const ShapeCell& cell) const {
-  bound.time += commit_round(sums, cell.used());
+  if (bound.time < kNever) bound.time += commit_round(sums, cell.used());
   return bound;
 }
 

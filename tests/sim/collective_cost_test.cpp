@@ -148,6 +148,27 @@ TEST(CollectiveCost, TakesTheSlowestLinkBetweenItsDevices) {
               4000, 4000, 3600 + 8000);
 }
 
+TEST(CollectiveCost, TakesTheSlowestClassOfLinksBetweenItsDevices) {
+  Cluster cluster = make_cluster(4);
+  for (int d = 0; d < 4; ++d) cluster.devices[std::size_t(d)].process = ProcessId{d / 2};
+  cluster.link_classes[LinkClass::kProcess] = Link{Duration{10}, BytesPerSecond{0}};
+  cluster.link_classes[LinkClass::kHost] = Link{Duration{700}, BytesPerSecond{500'000'000}};
+  const auto ring = [](int devices) {
+    return make_collective(CollectiveKind::kRingAllReduce, devices, 3000);
+  };
+  // Devices 0 and 1 share a process; device 2 lies in another one.
+  expect_cost(collective_cost(ring(2), cluster), 2, 3000, 3000, 20);
+  expect_cost(collective_cost(ring(3), cluster), 4, 4000, 4000, 2800 + 8000);
+  // Every link between the processes is listed, so the class of the host counts no more.
+  for (const int outer : {0, 1}) {
+    cluster.links.push_back({DeviceId{outer}, DeviceId{2}, {Duration{40}, BytesPerSecond{0}}});
+  }
+  for (const int outer : {0, 1}) {
+    cluster.links.push_back({DeviceId{2}, DeviceId{outer}, {Duration{30}, BytesPerSecond{0}}});
+  }
+  expect_cost(collective_cost(ring(3), cluster), 4, 4000, 4000, 160);
+}
+
 TEST(CollectiveCost, UnlimitedBandwidthLeavesTheLatency) {
   const Cluster cluster = make_uniform_cluster(4, Bytes{1}, {Duration{100}, BytesPerSecond{0}});
   expect_cost(collective_cost(make_collective(CollectiveKind::kRingAllReduce, 4, 4000), cluster), 6,

@@ -26,7 +26,7 @@ TEST(ProcessNotes, TellWhichDevicesShareAProcessAndWhichLinksAreOfWhichClass) {
             "processes    0 on host0: device0, device1\n"
             "             1 on host0: device2\n"
             "             host1: device3\n"
-            "links        2 of 12 in a process: 0.300 us, 20 GB/s\n"
+            "links        2 of 12 in a process: 300 ns, 20 GB/s\n"
             "             4 of 12 to another process of the host: 2.000 us, unlimited\n"
             "             6 of 12 to another host: 30.000 us, 1 GB/s; 1 listed\n");
   EXPECT_EQ(processes_json(make_two_hosts()),

@@ -57,6 +57,32 @@ bool has_update(const SearchQuestion& question) {
                      [](const LayerActivity& layer) { return layer.weight_gradient; });
 }
 
+TEST(SearchOverProcesses, FindsTheSameWithClassesOfLinksAsWithEveryLinkListed) {
+  int with_classes = 0;
+  for (std::uint64_t seed = 6000; seed < 6300; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_question_over_processes(seed);
+    if (question.cluster.link_classes.empty()) continue;
+    ++with_classes;
+    question.options.keep = 2;
+    SearchQuestion listed = question;
+    listed.cluster.commit_round = commit_round_of(question.cluster);  // tells of processes still
+    listed.cluster.link_classes = {};
+    listed.cluster.links.clear();
+    for (const DeviceId from : all_devices(question.cluster)) {
+      for (const DeviceId to : all_devices(question.cluster)) {
+        if (from != to) listed.cluster.links.push_back({from, to, question.cluster.link(from, to)});
+      }
+    }
+    const Ranking one = search_plans({question.profile, question.cluster}, question.options);
+    const Ranking other = search_plans({listed.profile, listed.cluster}, listed.options);
+    ASSERT_EQ(one.best() == nullptr, other.best() == nullptr);
+    if (one.best() == nullptr) continue;
+    EXPECT_EQ(one.best()->makespan, other.best()->makespan);
+  }
+  EXPECT_GT(with_classes, 100);
+}
+
 // Returns the least makespan of the plans on at most so many devices, or on more, by simulating
 // every whole plan of one process.
 Duration find_least(SearchQuestion question, bool clip, int devices, bool more) {

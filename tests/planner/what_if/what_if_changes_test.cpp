@@ -161,6 +161,16 @@ TEST(WhatIfChanges, LinksStaySortedAndOverridesAreScaledInPlace) {
                 {DeviceId{2}, DeviceId{1}, {microseconds(3), BytesPerSecond{333'333'333}}}}));
 }
 
+TEST(WhatIfChanges, ALinkWithoutAnOverrideIsThatOfItsClass) {
+  Measured measured = make_measured();
+  measured.cluster.devices[0].process = ProcessId{0};
+  measured.cluster.link_classes[LinkClass::kHost] = Link{microseconds(6), {}};
+  const Cluster changed = apply({"link 0>1 x3"}, measured).cluster;
+  EXPECT_EQ(changed.link(DeviceId{0}, DeviceId{1}), (Link{microseconds(18), {}}));
+  EXPECT_EQ(changed.link(DeviceId{0}, DeviceId{2}), (Link{microseconds(6), {}}));
+  EXPECT_EQ(changed.link(DeviceId{1}, DeviceId{2}), measured.cluster.default_link);
+}
+
 TEST(WhatIfChanges, AnUnlimitedBandwidthStaysUnlimited) {
   Measured measured = make_measured();
   measured.cluster.default_link.bandwidth = BytesPerSecond{};
