@@ -107,6 +107,9 @@ def compare(a):
                         "torch": [sys.executable, __file__, "--torch", *shape]}
             for side in draw.sample(list(commands), 2):
                 times[side, precision].append(run(commands[side]))
+            ours, theirs = (times[side, precision][-1] for side in ("frazil", "torch"))
+            print(f"{precision}: step {ours['median_s']:.3f} and {theirs['median_s']:.3f} s, in CPU time "
+                  f"{ours['cpu_s']:.3f} and {theirs['cpu_s']:.3f} s", flush=True)
     for precision in ("bf16", "fp32"):
         for what, key in (("step", "median_s"), ("CPU time of a step", "cpu_s")):
             ours, theirs = ([record[key] for record in times[side, precision]] for side in ("frazil", "torch"))
