@@ -56,9 +56,7 @@ void take(JsonFields& fields, const std::string& key, Range range, double& value
 }
 
 // Takes the first name if the key is left out: the default of every such field.
-std::size_t take_name(JsonFields& fields, const std::string& key,
-                      std::span<const std::string_view> names) {
-  const Given given = fields.optional(key);
+std::size_t read_name(const Given& given, std::span<const std::string_view> names) {
   if (!given) return 0;
   const auto name = std::find_if(names.begin(), names.end(), [&](std::string_view known) {
     return is_same_name(known, given->text());
@@ -71,6 +69,11 @@ std::size_t take_name(JsonFields& fields, const std::string& key,
     given->fail(given->describe(), expected + did_you_mean(given->text(), names));
   }
   return static_cast<std::size_t>(name - names.begin());
+}
+
+std::size_t take_name(JsonFields& fields, const std::string& key,
+                      std::span<const std::string_view> names) {
+  return read_name(fields.optional(key), names);
 }
 
 // Throws for two keys that do not go together: the error stands at the first of `keys` that the
@@ -296,7 +299,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   }
   config.reduction = static_cast<ReductionMode>(take_name(fields, "reduction", kReductionModes));
   const Given precision = fields.optional("precision");
-  config.precision = static_cast<Precision>(take_name(fields, "precision", kPrecisionNames));
+  config.precision = static_cast<Precision>(read_name(precision, kPrecisionNames));
   if (config.precision == Precision::kBf16 && config.reduction == ReductionMode::kExact) {
     precision->fail("\"bf16\" beside \"reduction\": \"exact\"",
                     "\"fp32\", or \"reduction\": \"fast\"");

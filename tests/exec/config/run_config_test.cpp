@@ -105,7 +105,7 @@ TEST(RunConfig, TakesBf16InModeFastAlone) {
       ADD_FAILURE() << members;
     } catch (const InputError& error) {
       EXPECT_EQ(error.line(), 2);
-      EXPECT_EQ(error.found(), R"("bf16" beside "reduction": "exact")");
+      EXPECT_EQ(error.found(), R"("bf16" beside "reduction": "exact" at $.precision)");
       EXPECT_EQ(error.expected(), R"("fp32", or "reduction": "fast")");
     }
   }
@@ -284,7 +284,8 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        R"("none" or "with-pipelines")"},
       {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
        R"(no keys but "format", "version", "model", "data", "optimizer", "epochs", "batch_size", )"
-       R"("batch_growth", "micro_batch_size", "seed", "freeze", "reduction", "message_order", )"
+       R"("batch_growth", "micro_batch_size", "seed", "freeze", "reduction", "precision", )"
+       R"("message_order", )"
        R"("deadline_seconds", "augmentation", "cache")"},
   };
   for (const BadInput& bad : cases) {
