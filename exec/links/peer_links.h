@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "exec/links/alarm.h"
 #include "exec/links/frame.h"
 #include "exec/links/peer_sockets.h"
 #include "exec/links/reader_role.h"
@@ -128,7 +129,7 @@ class PeerLinks {
   std::string mark_;  // by which others recognise this process's memory
 
   ReaderRole reading_;
-  Descriptor alarm_;  // wakes the reader
+  Alarm alarm_;  // wakes the reader
   std::atomic<bool> is_polling_{false};
 
   mutable std::mutex credit_mutex_;
@@ -144,7 +145,7 @@ class PeerLinks {
   std::atomic<std::uint64_t> lent_bytes_{0};
   std::atomic<std::uint64_t> queued_{0};
 
-  Descriptor writer_alarm_;
+  Alarm writer_alarm_;
   std::atomic<bool> is_ending_{false};
   std::thread writer_;
 };
