@@ -4,22 +4,21 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include <array>
+#include <atomic>
+#include <cstdint>
 #include <map>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
-#include "exec/links/peer_links.h"
+#include "exec/links/peer_sockets.h"
 #include "exec/links/receive_stream.h"
 #include "exec/links/send_queue.h"
 
 namespace frazil {
 
-inline constexpr std::array<LinkSocket, 2> kLinkSockets = {LinkSocket::kSteps, LinkSocket::kBulk};
-
-// Of the bytes of a tensor; 0 for an undefined one.
-std::uint32_t sum_bytes(const at::Tensor& tensor);
-
-struct PeerLinks::Peer {
+struct LinkPeer {
   // One direction each way over one socket.
   struct Way {
     Way(Descriptor given, const TensorPool& pool)
@@ -34,7 +33,7 @@ struct PeerLinks::Peer {
     std::int64_t bytes = 0;
   };
 
-  Peer(PeerSockets sockets, const TensorPool& pool)
+  LinkPeer(PeerSockets sockets, const TensorPool& pool)
       : steps(std::move(sockets.steps), pool), bulk(std::move(sockets.bulk), pool) {
     is_open = steps.socket.is_open();
     if (!is_open) lost = "has ended";

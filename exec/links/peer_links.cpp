@@ -8,37 +8,18 @@
 #include <utility>
 
 #include "exec/devices/start_thread.h"
-#include "exec/links/checksum.h"
 #include "exec/links/lent_memory.h"
 #include "exec/links/link_peer.h"
 #include "profiles/error.h"
 
 namespace frazil {
 
-std::uint32_t sum_bytes(const at::Tensor& tensor) {
-  return tensor.defined() ? crc32c(tensor.const_data_ptr(), tensor.nbytes()) : 0;
-}
-
-LinkSocket socket_of(MessageLane lane) {
-  switch (lane) {
-    case MessageLane::kActivation:
-    case MessageLane::kActivationGradient:
-    case MessageLane::kNorms:
-    case MessageLane::kProbe:
-      return LinkSocket::kSteps;
-    case MessageLane::kReduction:
-    case MessageLane::kState:
-      return LinkSocket::kBulk;
-  }
-  return LinkSocket::kBulk;
-}
-
 PeerLinks::PeerLinks(std::vector<PeerSockets> by_process, LinkOptions options)
     : options_(options), pool_(options.most_pooled_bytes), mark_(draw_mark()) {
   if (options_.lends) allow_reading();
   for (PeerSockets& sockets : by_process) {
     ENSURE(sockets.steps.is_open() == sockets.bulk.is_open(), "a peer has two sockets or none");
-    peers_.push_back(std::make_unique<Peer>(std::move(sockets), pool_));
+    peers_.push_back(std::make_unique<LinkPeer>(std::move(sockets), pool_));
   }
   writer_ = start_thread([this] { write_on(); });
   for (int process = 0; options_.lends && process < processes(); ++process) greet(process);
@@ -49,12 +30,12 @@ PeerLinks::~PeerLinks() {
   is_ending_ = true;
   writer_alarm_.ring();
   writer_.join();
-  for (const std::unique_ptr<Peer>& peer : peers_) drop(*peer);
+  for (const std::unique_ptr<LinkPeer>& peer : peers_) drop(*peer);
 }
 
 void PeerLinks::finish_sending() {
   const auto until = Clock::now() + options_.linger;
-  const auto is_outstanding = [](const std::unique_ptr<Peer>& peer) {
+  const auto is_outstanding = [](const std::unique_ptr<LinkPeer>& peer) {
     return peer->is_open && peer->outstanding() > 0;
   };
   while (std::any_of(peers_.begin(), peers_.end(), is_outstanding) && Clock::now() < until) {
@@ -97,7 +78,7 @@ void PeerLinks::open(std::uint32_t epoch, LinkWorld world) {
     }
   }
   for (int process = 0; process < processes(); ++process) {
-    Peer& peer = *peers_[static_cast<std::size_t>(process)];
+    LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
     std::optional<std::string> lost;
     {
       const std::lock_guard<std::mutex> own(peer.mutex);
@@ -108,7 +89,7 @@ void PeerLinks::open(std::uint32_t epoch, LinkWorld world) {
 }
 
 void PeerLinks::lose(int process, const std::string& why) {
-  Peer& peer = *peers_[static_cast<std::size_t>(process)];
+  LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
   if (!peer.is_open) return;
   const std::lock_guard<std::mutex> lock(world_mutex_);
   {
@@ -122,19 +103,19 @@ void PeerLinks::lose(int process, const std::string& why) {
 }
 
 // The sockets are shut before lent memory is let go, so that no reader takes it for what it was.
-void PeerLinks::drop(Peer& peer) {
+void PeerLinks::drop(LinkPeer& peer) {
   peer.is_open = false;
   peer.shut();
   peer.steps.out.close();
   peer.bulk.out.close();
-  std::map<std::uint64_t, Peer::Loan> loans;
+  std::map<std::uint64_t, LinkPeer::Loan> loans;
   const std::lock_guard<std::mutex> lock(peer.mutex);
   loans.swap(peer.loans);
   peer.lent_bytes = 0;
 }
 
 void PeerLinks::send(int process, LinkSocket socket, FrameHead head, Tensors tensors) {
-  Peer& peer = *peers_[static_cast<std::size_t>(process)];
+  LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
   if (!peer.is_open) return;
   head.checked = options_.checks_transfers;
   for (at::Tensor& tensor : tensors) {
@@ -150,8 +131,8 @@ void PeerLinks::send(int process, LinkSocket socket, FrameHead head, Tensors ten
 }
 
 // Moves large tensors to a loan and puts their addresses into the head.
-void PeerLinks::lend(Peer& peer, FrameHead& head, Tensors& tensors) {
-  Peer::Loan loan;
+void PeerLinks::lend(LinkPeer& peer, FrameHead& head, Tensors& tensors) {
+  LinkPeer::Loan loan;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     TensorHead& tensor = head.tensors[i];
     if (tensor.place != TensorPlace::kBehind ||
@@ -175,7 +156,7 @@ void PeerLinks::lend(Peer& peer, FrameHead& head, Tensors& tensors) {
 }
 
 bool PeerLinks::has_credit(int process, std::int64_t bytes) const {
-  const Peer& peer = *peers_[static_cast<std::size_t>(process)];
+  const LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
   const std::int64_t outstanding = peer.outstanding();
   return !peer.is_open || outstanding == 0 || outstanding + bytes <= options_.credit_bytes;
 }
@@ -200,9 +181,9 @@ void PeerLinks::write_on() {
   while (!is_ending_) {
     entries.assign(1, {writer_alarm_.number(), POLLIN, 0});
     bool wrote = false;
-    for (const std::unique_ptr<Peer>& peer : peers_) {
+    for (const std::unique_ptr<LinkPeer>& peer : peers_) {
       for (const LinkSocket socket : kLinkSockets) {
-        Peer::Way& way = peer->way(socket);
+        LinkPeer::Way& way = peer->way(socket);
         const std::int64_t before = way.out.bytes();
         if (before == 0) continue;
         if (way.out.flush()) entries.push_back({way.socket.number(), POLLOUT, 0});
@@ -213,21 +194,6 @@ void PeerLinks::write_on() {
     poll(entries.data(), entries.size(), -1);
     if (entries[0].revents != 0) writer_alarm_.silence();
   }
-}
-
-std::vector<std::vector<PeerSockets>> make_socket_pairs(int processes) {
-  const auto count = static_cast<std::size_t>(processes);
-  std::vector<std::vector<PeerSockets>> sockets(count);
-  for (auto& row : sockets) row.resize(count);
-  for (std::size_t a = 0; a < count; ++a) {
-    for (std::size_t b = 0; b < a; ++b) {
-      SocketPair steps = make_socket_pair();
-      SocketPair bulk = make_socket_pair();
-      sockets[a][b] = {std::move(steps[0]), std::move(bulk[0])};
-      sockets[b][a] = {std::move(steps[1]), std::move(bulk[1])};
-    }
-  }
-  return sockets;
 }
 
 }  // namespace frazil

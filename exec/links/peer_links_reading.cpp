@@ -1,3 +1,5 @@
+#include "exec/links/peer_links.h"
+
 #include <ATen/ATen.h>
 #include <poll.h>
 
@@ -40,9 +42,9 @@ void PeerLinks::read_ready(Duration limit) {
   std::vector<pollfd> entries;
   entries.reserve(1 + 2 * peers_.size());
   entries.push_back({alarm_.number(), POLLIN, 0});
-  for (const std::unique_ptr<Peer>& peer : peers_) {
+  for (const std::unique_ptr<LinkPeer>& peer : peers_) {
     for (const LinkSocket socket : kLinkSockets) {
-      const Peer::Way& way = peer->way(socket);
+      const LinkPeer::Way& way = peer->way(socket);
       entries.push_back({way.is_done ? -1 : way.socket.number(), POLLIN, 0});
     }
   }
@@ -56,8 +58,8 @@ void PeerLinks::read_ready(Duration limit) {
 }
 
 void PeerLinks::read_from(int process, LinkSocket socket) {
-  Peer& peer = *peers_[static_cast<std::size_t>(process)];
-  Peer::Way& way = peer.way(socket);
+  LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
+  LinkPeer::Way& way = peer.way(socket);
   if (way.is_done) return;
   std::string why = "has ended";
   try {
@@ -77,7 +79,7 @@ void PeerLinks::read_from(int process, LinkSocket socket) {
 }
 
 void PeerLinks::take_frame(int process, LinkSocket socket, FrameHead&& head, Tensors&& tensors) {
-  Peer& peer = *peers_[static_cast<std::size_t>(process)];
+  LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
   if (take_own(process, head)) return;
   {
     const std::lock_guard<std::mutex> lock(peer.mutex);
@@ -95,7 +97,7 @@ void PeerLinks::take_frame(int process, LinkSocket socket, FrameHead&& head, Ten
 
 // Takes frames that are no matter of a world.
 bool PeerLinks::take_own(int process, FrameHead& head) {
-  Peer& peer = *peers_[static_cast<std::size_t>(process)];
+  LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
   if (head.kind == FrameKind::kGreeting) {
     const auto other = static_cast<pid_t>(head.number);
     const bool reads = options_.lends && finds_mark(other, head.order, head.text);
@@ -109,7 +111,7 @@ bool PeerLinks::take_own(int process, FrameHead& head) {
     return true;
   }
   if (head.kind != FrameKind::kTaken) return false;
-  Peer::Loan loan;
+  LinkPeer::Loan loan;
   {
     const std::lock_guard<std::mutex> lock(peer.mutex);
     const auto found = peer.loans.find(head.number);
@@ -123,7 +125,7 @@ bool PeerLinks::take_own(int process, FrameHead& head) {
 }
 
 // Reads the tensors that the frame lends. Returns false if the sender is gone.
-bool PeerLinks::borrow(Peer& peer, LinkSocket socket, FrameHead& head, Tensors& tensors) {
+bool PeerLinks::borrow(LinkPeer& peer, LinkSocket socket, FrameHead& head, Tensors& tensors) {
   bool is_lent = false;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorHead& tensor = head.tensors[i];
