@@ -5,6 +5,9 @@
 namespace frazil {
 namespace {
 
+// Threads of the links read whatever the ranks do, so only a process that has stopped answers late.
+constexpr auto kMoment = std::chrono::seconds(1);
+
 // Threads of the links receive, so who waits only sleeps.
 bool sleep_until(std::mutex& mutex, std::condition_variable& wake,
                  const std::function<bool()>& is_over, Duration limit) {
@@ -61,7 +64,8 @@ std::vector<std::unique_ptr<Communicator>> make_gloo_communicators(
                      },
                  .look = [] {},
                  .wait = sleep_until,
-                 .nudge = [&of] { of.nudge(); }});
+                 .nudge = [&of] { of.nudge(); },
+                 .moment = kMoment});
   std::vector<std::unique_ptr<Communicator>> communicators =
       make_process_communicators(std::move(functions), epoch, place, options);
   for (std::unique_ptr<Communicator>& end : communicators) {

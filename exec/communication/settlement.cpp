@@ -3,13 +3,6 @@
 #include <utility>
 
 namespace frazil {
-namespace {
-
-// Longer than a frame takes to come to a process that reads, on a machine with much to do.
-constexpr auto kMoment = std::chrono::milliseconds(50);
-
-}  // namespace
-
 Settlement::Settlement(const WorldLinks& links, std::uint32_t epoch, int process,
                        std::set<int> others, std::function<void(const WorldCause&)> adopt)
     : links_(&links),
@@ -77,7 +70,7 @@ void Settlement::wait() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_settled_) return;
     // The thread that ended the world has not yet proposed its cause.
-    until = proposer_ ? settles_at_ : Clock::now() + kMoment;
+    until = proposer_ ? settles_at_ : Clock::now() + links_->moment;
   }
   links_->wait(
       mutex_, settled_, [&] { return is_settled_; }, until - Clock::now());
@@ -86,7 +79,7 @@ void Settlement::wait() {
 }
 
 void Settlement::begin(int proposer, const WorldCause& cause) {
-  if (!proposer_) settles_at_ = Clock::now() + kMoment;
+  if (!proposer_) settles_at_ = Clock::now() + links_->moment;
   proposer_ = proposer;
   cause_ = cause;
   adopt_(cause_);

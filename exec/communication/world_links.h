@@ -2,6 +2,7 @@
 // What a world over processes needs of the links between them, whatever carries the frames: a
 // struct of functions, which do as those of exec/links/peer_links.h.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,8 @@ struct WorldLinks {
                      const std::function<bool()>& is_over, Duration limit)>
       wait;
   std::function<void()> nudge;
+  // Longer than a frame takes to come to a process that reads, on a machine with much to do.
+  Duration moment = std::chrono::milliseconds(50);
 
   void send(int process, LinkSocket socket, FrameHead head, Tensors tensors = {}) const {
     send_frame(process, socket, std::move(head), std::move(tensors));

@@ -29,9 +29,9 @@ struct GlooPlace {
   int process = 0;
   int processes = 1;
   std::string own_host = "127.0.0.1";  // numeric: where this process listens for its peers
-  SocketAddress store;  // of the c10d store in which they find each other; process 0 serves it
-  Descriptor listener;  // process 0: listens at `store`, handed to the store
-  std::string name;     // of the group within the store: one for each
+  SocketAddress store = {};  // of the c10d store in which they find each other; process 0 serves it
+  Descriptor listener = {};  // process 0: listens at `store`, handed to the store
+  std::string name = {};     // of the group within the store: one for each
   Duration limit = std::chrono::seconds(60);  // for all to come together
 };
 

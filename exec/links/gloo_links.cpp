@@ -13,7 +13,6 @@
 namespace frazil {
 namespace {
 
-constexpr std::array<LinkSocket, 2> kWays = {LinkSocket::kSteps, LinkSocket::kBulk};
 // Holds nearly every head whole; what is longer follows in a transfer of its own.
 constexpr std::size_t kBlockBytes = 4096;
 constexpr std::size_t kMostEarlyFrames = 1 << 16;
@@ -71,7 +70,7 @@ GlooLinks::GlooLinks(std::unique_ptr<GlooGroup> group, GlooLinkOptions options)
   for (int process = 0; process < processes(); ++process) {
     Peer* const peer = peers_[static_cast<std::size_t>(process)].get();
     if (peer == nullptr) continue;
-    for (const LinkSocket socket : kWays) {
+    for (const LinkSocket socket : kLinkSockets) {
       Way& way = peer->way(socket);
       way.tag = static_cast<int>(socket);
       way.receiver = start_thread([this, process, &way] { receive_on(process, way); });

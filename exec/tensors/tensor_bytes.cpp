@@ -4,7 +4,9 @@ namespace frazil {
 
 std::int64_t count_bytes(const Tensors& tensors) {
   std::int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) bytes += static_cast<std::int64_t>(tensor.nbytes());
+  }
   return bytes;
 }
 

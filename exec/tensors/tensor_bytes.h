@@ -1,5 +1,6 @@
 #pragma once
-// Logical bytes of tensors are those of their elements, whatever storage the tensors share.
+// Logical bytes of tensors are those of their elements, whatever storage the tensors share; an
+// undefined tensor has none.
 
 #include <cstdint>
 

@@ -30,12 +30,12 @@ inline constexpr std::uint32_t kMostListenerBytes = 1U << 20;
 
 // Who a process is. All processes of a run must agree in all but host, pid and devices.
 struct ProcessFacts {
-  std::string version;        // of Frazil
+  std::string version = {};   // of Frazil
   std::uint64_t build = 0;    // hash of what the program was built from
   std::uint64_t run = 0;      // hash of the run's configuration
   std::uint64_t kernels = 0;  // hash of what computes: processor kernels, libtorch
   int attempt = 0;            // how often the launcher has started the run again
-  std::string host;
+  std::string host = {};
   int pid = 0;
   int devices = 0;
 
@@ -50,9 +50,9 @@ struct Challenge {
 };
 
 struct Hello {
-  ProcessFacts facts;
-  std::optional<int> asked;  // the number that a launcher gave the process
-  std::uint16_t port = 0;    // at which it listens for its peers
+  ProcessFacts facts = {};
+  std::optional<int> asked = {};  // the number that a launcher gave the process
+  std::uint16_t port = 0;         // at which it listens for its peers
   bool has_token = false;
   Secret challenge{};  // the nonce that it answers
   Secret nonce{};
@@ -64,15 +64,15 @@ struct Hello {
 struct Welcome {
   int process = 0;
   std::uint64_t epoch = 0;
-  Secret session{};                      // the key of the run's connections follows from it
-  std::vector<SocketAddress> addresses;  // by process; an empty host: that process is gone
+  Secret session{};                           // the key of the run's connections follows from it
+  std::vector<SocketAddress> addresses = {};  // by process; an empty host: that process is gone
   Secret proof{};
 
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
 struct Refusal {
-  std::string sentence;
+  std::string sentence = {};
 
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };

@@ -14,19 +14,19 @@
 namespace frazil {
 
 struct JoinTerms {
-  ProcessFacts own;
-  std::optional<Secret> token;  // none: nobody proves anything
-  bool leads = false;           // only a leader lets processes join; others have peers that dial
+  ProcessFacts own = {};
+  std::optional<Secret> token = {};  // none: nobody proves anything
+  bool leads = false;  // only a leader lets processes join; others have peers that dial
   Duration patience = std::chrono::seconds(5);  // for one caller, from connecting to its message
 };
 
 // A process that may join. The leader answers it by welcome() or refuse().
 struct Joiner {
-  ProcessFacts facts;
-  std::optional<int> asked;  // the number that its launcher gave it
-  SocketAddress address;     // where its peers reach it
-  std::string name;          // "the process at 127.0.0.1:40312"
-  Descriptor socket;         // its control connection
+  ProcessFacts facts = {};
+  std::optional<int> asked = {};  // the number that its launcher gave it
+  SocketAddress address = {};     // where its peers reach it
+  std::string name = {};          // "the process at 127.0.0.1:40312"
+  Descriptor socket = {};         // its control connection
   Secret listener_nonce{};
   Secret caller_nonce{};
 };

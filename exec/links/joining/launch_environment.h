@@ -47,8 +47,8 @@ LaunchAddress parse_address(std::string_view text, const std::string& name);
 std::string to_text(const LaunchAddress& address);
 
 struct LaunchFlags {
-  std::string listen;  // empty: not given
-  std::string join;
+  std::string listen = {};  // empty: not given
+  std::string join = {};
   int processes = 0;  // with --listen: how many to wait for, this one included; 0: not given
 };
 

@@ -18,8 +18,8 @@ struct DialOptions {
   int process = 0;
   std::uint64_t epoch = 0;
   Secret key{};
-  SocketAddress from;  // its own address; any port
-  JoinCheck check;     // may be empty
+  SocketAddress from = {};  // its own address; any port
+  JoinCheck check = {};     // may be empty
 };
 
 // Returns both connections to the peer `number` at `address`. Throws PeerLost at `until`, or if the

@@ -122,7 +122,8 @@ TEST(PeerLinks, CarryTensorsOfEveryLayoutAndType) {
     for (std::size_t i = 0; i < sent.size(); ++i) {
       EXPECT_EQ(got[i].scalar_type(), sent[i].scalar_type());
       EXPECT_TRUE(at::equal(got[i], sent[i])) << i;
-      if (i + 1 < sent.size()) EXPECT_EQ(got[i].strides(), sent[i].strides()) << i;
+      if (i + 1 == sent.size()) continue;  // a part of a tensor, which has gaps
+      EXPECT_EQ(got[i].strides(), sent[i].strides()) << i;
     }
   }
 }
@@ -199,7 +200,7 @@ TEST(PeerLinks, UseTheMemoryOfLargeTensorsAgain) {
     ASSERT_TRUE(pair.b->receive(1));
     const void* const memory = pair.b->received[0].tensors[0].const_data_ptr();
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0U);
-    if (round > 0) EXPECT_EQ(memory, first);
+    EXPECT_TRUE(round == 0 || memory == first);
     first = memory;
     pair.b->received.clear();
   }
