@@ -41,10 +41,11 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
       devices_(options.devices, devices, options.deadline),
       wait_limit_(std::make_shared<WaitLimit>(options.deadline)),
       states_(static_cast<std::size_t>(devices)),
-      communicators_(make_in_process_communicators(
-          devices, {.deadline = options.deadline,
-                    .check_order = options.order == MessageOrder::kAsSent,
-                    .limit = wait_limit_})),
+      communicators_(on_devices(make_in_process_communicators(
+                                    devices, {.deadline = options.deadline,
+                                              .check_order = options.order == MessageOrder::kAsSent,
+                                              .limit = wait_limit_}),
+                                devices_)),
       origin_(std::chrono::steady_clock::now()),
       workers_(devices, {.grace = std::max<Duration>(options.deadline, std::chrono::minutes(1)),
                          .on_stuck = {}}) {
@@ -52,10 +53,8 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
     states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed, state_memory_);
   }
   for (int d = 0; d < devices; ++d) {
-    const ComputeDevice& device = devices_[static_cast<std::size_t>(d)];
-    recorders_.emplace_back(DeviceId{d}, origin_, device, &ended_actions_);
-    auto& communicator = communicators_[static_cast<std::size_t>(d)];
-    communicator = on_device(std::move(communicator), device);
+    recorders_.emplace_back(DeviceId{d}, origin_, devices_[static_cast<std::size_t>(d)],
+                            &ended_actions_);
   }
   workers_.run([this](DeviceId device) { devices_[device.index()].enter(); });
   settle_states();

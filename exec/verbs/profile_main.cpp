@@ -28,8 +28,10 @@ po::options_description describe_flags() {
   flags.add_options()                                                                        //
       ("run", text_value("FILE"), "run configuration: model, data, optimizer")               //
       ("device", known_value("KIND", kDeviceWords), "what they are: cpu (default) or cuda")  //
-      ("devices", text_value("N"), "devices to use; default: one per core or GPU")           //
-      ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")     //
+      ("gpus", text_value("LIST"),
+       "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
+      ("devices", text_value("N"), "devices to use; default: one per core or GPU")         //
+      ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")   //
       ("memory-limit", text_value("SIZE"),
        "of each device, such as 8MiB; default: 1TiB, of GPUs their own")  //
       ("rounds", text_value("N"), "rounds over the sizes, default 12")    //

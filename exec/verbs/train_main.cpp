@@ -46,9 +46,11 @@ po::options_description describe_flags() {
        "schedules to choose from now and when blocks freeze, a comma list; default: all that are "
        "synchronous")  //
       ("device", known_value("KIND", kDeviceWords),
-       "what the cluster's devices are here: cpu (default) or cuda")        //
-      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
-      ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
+       "what the cluster's devices are here: cpu (default) or cuda")  //
+      ("gpus", text_value("LIST"),
+       "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
+      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")                 //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")                      //
       ("freeze", text_value("FILE"),
        "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
       ("seed", text_value("N"), "instead of the run's own")                                      //
