@@ -28,6 +28,8 @@ DeviceLane stream_of(Lane lane) {
 void EnqueuedWork::begin(TimePoint now) {
   parts_.clear();
   phases_.clear();
+  spans_.clear();
+  samples_.clear();
   ended_ = 0;
   begin_time_ = worked_until_ = now;
   begin_ = phase_begin_ = lanes_.record(DeviceLane::kCompute, kTimed);

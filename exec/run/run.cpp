@@ -41,17 +41,17 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
       devices_(options.devices, devices, options.deadline),
       wait_limit_(std::make_shared<WaitLimit>(options.deadline)),
       states_(static_cast<std::size_t>(devices)),
-      communicators_(on_devices(make_in_process_communicators(
-                                    devices, {.deadline = options.deadline,
-                                              .check_order = options.order == MessageOrder::kAsSent,
-                                              .limit = wait_limit_}),
-                                devices_)),
+      communicators_(make_in_process_communicators(
+          devices, {.deadline = options.deadline,
+                    .check_order = options.order == MessageOrder::kAsSent,
+                    .limit = wait_limit_})),
       origin_(std::chrono::steady_clock::now()),
       workers_(devices, {.grace = std::max<Duration>(options.deadline, std::chrono::minutes(1)),
                          .on_stuck = {}}) {
   for (std::size_t l = 0; l < model_.layers.size(); ++l) {
     states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed, state_memory_);
   }
+  communicators_ = on_devices(std::move(communicators_), devices_);
   for (int d = 0; d < devices; ++d) {
     recorders_.emplace_back(DeviceId{d}, origin_, devices_[static_cast<std::size_t>(d)],
                             &ended_actions_);
