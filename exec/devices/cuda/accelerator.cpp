@@ -162,15 +162,15 @@ std::int64_t time_between(EventHandle first, EventHandle second) {
 void drop(EventHandle event) { events().give_back(&event_of(event)); }
 
 at::Tensor upload(StreamHandle handle, const at::Tensor& tensor) {
-  return copy_to_gpu(tensor, torch_stream_of(handle));
+  return copy_to_gpu(tensor, stream_of(handle));
 }
 
 at::Tensor download(StreamHandle handle, const at::Tensor& tensor) {
-  return copy_to_host(tensor, torch_stream_of(handle));
+  return copy_to_host(tensor, stream_of(handle));
 }
 
 at::Tensor fetch(StreamHandle handle, const at::Tensor& tensor) {
-  return copy_between_gpus(tensor, torch_stream_of(handle));
+  return copy_between_gpus(tensor, stream_of(handle));
 }
 
 void begin_range(const char* text) { nvtxRangePushA(text); }

@@ -16,6 +16,10 @@ using c10::cuda::CUDACachingAllocator::recordStream;
 
 constexpr bool kNonBlocking = true;
 
+CUDAStream torch_stream(const GpuStream& own) {
+  return c10::cuda::getStreamFromExternal(own.stream, static_cast<c10::DeviceIndex>(own.gpu));
+}
+
 // Returns a tensor without gaps on its own GPU. It is made between `stream`, which awaits what the
 // tensor is made by, and what `stream` is given next.
 at::Tensor close_gaps(const at::Tensor& tensor, CUDAStream stream) {
@@ -35,20 +39,22 @@ at::Tensor close_gaps(const at::Tensor& tensor, CUDAStream stream) {
 
 }  // namespace
 
-at::Tensor copy_to_gpu(const at::Tensor& tensor, CUDAStream stream) {
+at::Tensor copy_to_gpu(const at::Tensor& tensor, const GpuStream& to) {
+  const CUDAStream stream = torch_stream(to);
   const CUDAStreamGuard guard(stream);
   const at::Tensor pinned = at::empty_like(tensor, tensor.options().pinned_memory(true));
   pinned.copy_(tensor);
   return pinned.to(stream.device(), kNonBlocking);
 }
 
-at::Tensor copy_to_host(const at::Tensor& tensor, CUDAStream stream) {
-  const CUDAStreamGuard guard(stream);
+at::Tensor copy_to_host(const at::Tensor& tensor, const GpuStream& from) {
+  const CUDAStreamGuard guard(torch_stream(from));
   at::Tensor pinned = at::empty_like(tensor, tensor.options().device(at::kCPU).pinned_memory(true));
   return pinned.copy_(tensor, kNonBlocking);
 }
 
-at::Tensor copy_between_gpus(const at::Tensor& tensor, CUDAStream stream) {
+at::Tensor copy_between_gpus(const at::Tensor& tensor, const GpuStream& to) {
+  const CUDAStream stream = torch_stream(to);
   const at::Tensor there =
       tensor.is_non_overlapping_and_dense() ? tensor : close_gaps(tensor, stream);
   const CUDAStreamGuard guard(stream);
