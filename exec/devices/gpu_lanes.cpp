@@ -1,6 +1,16 @@
 #include "exec/devices/gpu_lanes.h"
 
+#include <chrono>
+
+#include "exec/devices/steady_time.h"
+
 namespace frazil {
+namespace {
+
+// Threads that ask a driver without a pause keep others from giving it work.
+constexpr auto kBetweenQuestions = std::chrono::microseconds(5);
+
+}  // namespace
 
 DeviceEvent GpuLanes::record(DeviceLane lane, bool is_timed) const {
   return {table_, table_.record(stream(lane), is_timed)};
@@ -11,7 +21,13 @@ void GpuLanes::await(DeviceLane lane, const DeviceEvent& event) const {
 }
 
 void GpuLanes::wait_for(const DeviceEvent& event) const {
-  wait_.until([&] { return event.has_passed(); });
+  wait_.until([&] {
+    if (event.has_passed()) return true;
+    const SteadyTime next = std::chrono::steady_clock::now() + kBetweenQuestions;
+    while (std::chrono::steady_clock::now() < next) {
+    }
+    return false;
+  });
 }
 
 DeviceEvent GpuLanes::hand_over() const {

@@ -57,8 +57,7 @@ int EnqueuedWork::look() {
   return static_cast<int>(ended_ - before);
 }
 
-void EnqueuedWork::settle(const Tell& tell, const std::function<void()>& on_end) {
-  const DeviceEvent last = lanes_.record(DeviceLane::kCompute);
+void EnqueuedWork::catch_up(const Tell& tell, const std::function<void()>& on_end) {
   while (ended_ < parts_.size()) {
     Part& part = parts_[ended_];
     tell(part.source);
@@ -67,6 +66,11 @@ void EnqueuedWork::settle(const Tell& tell, const std::function<void()>& on_end)
     ++ended_;
     on_end();
   }
+}
+
+void EnqueuedWork::settle(const Tell& tell, const std::function<void()>& on_end) {
+  const DeviceEvent last = lanes_.record(DeviceLane::kCompute);
+  catch_up(tell, on_end);
   tell(nullptr);
   lanes_.wait_for(last);
   for (Phase& phase : phases_) {

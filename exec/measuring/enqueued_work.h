@@ -34,8 +34,10 @@ class EnqueuedWork {
 
   // Says which action is waited for.
   using Tell = std::function<void(const Action*)>;
-  // Waits for all that is left, action by action, each at most as long as the device's deadline.
-  // Throws as GpuLanes::wait_for(). `on_end` is called for each action that has ended.
+  // Waits for all actions that have been enqueued, one by one, each at most as long as the device's
+  // deadline. Throws as GpuLanes::wait_for(). `on_end` is called for each action that has ended.
+  void catch_up(const Tell& tell, const std::function<void()>& on_end);
+  // Waits so for all of the step.
   void settle(const Tell& tell, const std::function<void()>& on_end);
   // Returns the action whose events tell an error of the GPU, the first not known to have ended;
   // null if none does.

@@ -42,6 +42,12 @@ void Recorder::add_layer(LayerId layer, LayerPhase phase, int samples, SteadyTim
       {layer, phase, samples, std::chrono::duration_cast<Duration>(end_work() - start)});
 }
 
+void Recorder::catch_up(const EnqueuedWork::Tell& tell) {
+  if (!enqueued_) return;
+  compute_.count_wait();
+  enqueued_->catch_up(tell, [this] { count_ended(1); });
+}
+
 void Recorder::settle(const EnqueuedWork::Tell& tell) {
   if (!enqueued_) return;
   compute_.count_wait();

@@ -82,8 +82,9 @@ class Recorder {
   void add_inside(const Action& action, Step step, SteadyTime start);
   // Records a phase of a layer that began at `start` and ends now.
   void add_layer(LayerId layer, LayerPhase phase, int samples, SteadyTime start);
-  // Waits until the device has done all of the step; `tell` is told which action is waited for.
-  // Throws as end_work().
+  // Wait until the device has done the actions recorded so far, or all of the step; `tell` is told
+  // which action is waited for. Do nothing where the host does not run ahead. Throw as end_work().
+  void catch_up(const EnqueuedWork::Tell& tell);
   void settle(const EnqueuedWork::Tell& tell);
   // Returns the action at which the GPU has failed, if it has.
   const Action* find_failed() const { return enqueued_ ? enqueued_->find_failed() : nullptr; }

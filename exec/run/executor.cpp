@@ -343,7 +343,9 @@ void Executor::receive(const Action& action) {
 
 // The norms go through the host.
 void Executor::exchange_norms() {
-  recorder_.compute().finish();
+  const Action* const here = action_;
+  recorder_.catch_up([this](const Action* action) { action_ = action; });
+  action_ = here;
   clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
                                 input_.step, optimizer_.clip_norm);
 }

@@ -81,14 +81,14 @@ GpuParts split(int gpu, int parts) {
   return made;
 }
 
-// Lets two streams wait for each other once, by an event with times and one without.
+// Lets two streams wait for each other once, by timed events.
 cudaError_t try_events(cudaStream_t stream) {
   cudaStream_t other = nullptr;
   cudaEvent_t there = nullptr;
   cudaEvent_t back = nullptr;
   constexpr unsigned kNoFlags = 0;
   cudaError_t error = cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
-  if (error == cudaSuccess) error = cudaEventCreateWithFlags(&there, cudaEventDisableTiming);
+  if (error == cudaSuccess) error = cudaEventCreateWithFlags(&there, cudaEventDefault);
   if (error == cudaSuccess) error = cudaEventRecord(there, stream);
   if (error == cudaSuccess) error = cudaStreamWaitEvent(other, there, kNoFlags);
   if (error == cudaSuccess) error = cudaEventCreateWithFlags(&back, cudaEventDefault);
@@ -96,6 +96,8 @@ cudaError_t try_events(cudaStream_t stream) {
   if (error == cudaSuccess) error = cudaStreamWaitEvent(stream, back, kNoFlags);
   if (error == cudaSuccess) error = cudaEventRecord(back, stream);
   if (error == cudaSuccess) error = cudaEventSynchronize(back);
+  float milliseconds = 0;
+  if (error == cudaSuccess) error = cudaEventElapsedTime(&milliseconds, there, back);
   if (back != nullptr) (void)cudaEventDestroy(back);
   if (there != nullptr) (void)cudaEventDestroy(there);
   if (other != nullptr) (void)cudaStreamDestroy(other);
