@@ -31,6 +31,11 @@ std::vector<bool> written_arguments(const at::RecordFunction& function) {
   return written;
 }
 
+// A fused optimizer of cores reads its step from a tensor, that of a GPU does not.
+bool is_fused_update(const std::string& name) { return name.starts_with("aten::_fused_"); }
+
+thread_local int fused_updates = 0;  // under way in this thread
+
 bool holds(const std::vector<c10::Storage>& some, const c10::Storage& one) {
   return std::any_of(some.begin(), some.end(), [&](const c10::Storage& other) {
     return other.unsafeGetStorageImpl() == one.unsafeGetStorageImpl();
@@ -66,6 +71,7 @@ StreamOrder::~StreamOrder() {
 std::unique_ptr<at::ObserverContext> StreamOrder::begin(const at::RecordFunction& function) {
   auto operation = std::make_unique<Operation>();
   operation->name = function.name();
+  fused_updates += is_fused_update(operation->name) ? 1 : 0;
   const std::vector<bool> written = written_arguments(function);
   const auto inputs = function.inputs();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -78,7 +84,9 @@ std::unique_ptr<at::ObserverContext> StreamOrder::begin(const at::RecordFunction
 void StreamOrder::end(const at::RecordFunction& function, at::ObserverContext* context) {
   std::vector<c10::Storage> outputs;
   for (const c10::IValue& output : function.outputs()) collect(output, outputs);
-  current_->run(static_cast<const Operation&>(*context), outputs);
+  const auto& operation = static_cast<const Operation&>(*context);
+  current_->run(operation, outputs);
+  fused_updates -= is_fused_update(operation.name) ? 1 : 0;
 }
 
 void StreamOrder::join(Clock& into, const Clock& from) {
@@ -145,9 +153,11 @@ void StreamOrder::run(const Operation& operation, const std::vector<c10::Storage
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::thread::id thread = std::this_thread::get_id();
   const auto copying = copying_.find(thread);
-  const bool is_copy = copying != copying_.end() && operation.name == "aten::clone";
+  const bool is_copy = copying != copying_.end();
+  if (is_copy && operation.name != "aten::clone") return;  // a part of the copy
   const bool is_download = is_copy && copying->second == FakeCall::Kind::kDownload;
-  if (operation.name == "aten::_local_scalar_dense") ++items_;
+  const bool is_upload = is_copy && copying->second == FakeCall::Kind::kUpload;
+  if (operation.name == "aten::_local_scalar_dense" && fused_updates == 0) ++items_;
   bool is_of_host = !is_copy && !operation.reads.empty() && operation.writes.empty();
   for (const c10::Storage& storage : operation.reads) {
     const bool is_on_host = is_known(storage) && state_of(storage).is_on_host;
@@ -169,7 +179,7 @@ void StreamOrder::run(const Operation& operation, const std::vector<c10::Storage
     }
     return state;
   };
-  if (!is_of_host) {
+  if (!is_of_host && !is_upload) {
     for (const c10::Storage& storage : operation.reads) {
       State& state = touch(storage);
       if (state.write.stream >= 0 && state.write.stream != stream) ++reads_across_;
