@@ -26,7 +26,7 @@ namespace {
 
 using Kind = FakeCall::Kind;
 
-DeviceChoice fake_streams() {
+DeviceChoice enqueued_streams() {
   return {.kind = DeviceKind::kCuda, .gpus = {}, .splits = true, .plugin = FRAZIL_FAKE_PLUGIN};
 }
 
@@ -38,7 +38,7 @@ class EnqueuedSteps : public testing::Test {
   FakeAccelerator& fake_ = open_fake(FRAZIL_FAKE_PLUGIN);
 };
 
-struct Outcome {
+struct TakenSteps {
   std::uint64_t weights = 0;
   std::vector<std::uint64_t> losses;  // their bits
   std::vector<double> squares;
@@ -58,12 +58,12 @@ ModelSpec small_model() {
 
 ModelProfile small_structure() { return make_structure(small_model(), 2); }
 
-Outcome take_steps(
+TakenSteps take_steps(
     const Steps& course, const DeviceChoice& choice,
     const std::function<void()>& after_step = [] {}) {
   Run run(small_model(), course.optimizer, 7, course.devices, {.devices = choice});
   run.measure({.layers = true, .gradient_squares = true, .gradient_sums = true});
-  Outcome outcome;
+  TakenSteps outcome;
   for (std::size_t s = 0; s < course.plans.size(); ++s) {
     const Plan& plan = course.plans[s];
     if (s == 0 || !(plan == course.plans[s - 1])) run.transition_to(plan);
@@ -82,11 +82,11 @@ Outcome take_steps(
 // Takes the steps on streams that are watched and on cores, and compares.
 void expect_ordered(const Steps& course) {
   StreamOrder order(FRAZIL_FAKE_PLUGIN);
-  const Outcome there = take_steps(course, fake_streams(), [&] { order.end_step(); });
+  const TakenSteps there = take_steps(course, enqueued_streams(), [&] { order.end_step(); });
   EXPECT_EQ(order.faults(), std::vector<std::string>());
   EXPECT_EQ(order.items(), 0);
-  if (course.devices > 1) EXPECT_GT(order.reads_across(), 0);
-  const Outcome here = take_steps(course, {});
+  EXPECT_EQ(order.reads_across() > 0, course.devices > 1);
+  const TakenSteps here = take_steps(course, {});
   EXPECT_EQ(there.weights, here.weights);
   EXPECT_EQ(there.losses, here.losses);
   EXPECT_EQ(there.squares, here.squares);
@@ -136,10 +136,9 @@ TEST_F(EnqueuedSteps, WithACacheHaveAnEventForEveryOrder) {
   }
   const Course expected = take_course(epochs, {.cache = ample_memory()});
   StreamOrder order(FRAZIL_FAKE_PLUGIN);
-  const Course course =
-      take_course(epochs, {.cache = ample_memory(), .devices = fake_streams(), .after_step = [&] {
-                             order.end_step();
-                           }});
+  const Course course = take_course(epochs, {.cache = ample_memory(),
+                                             .devices = enqueued_streams(),
+                                             .after_step = [&] { order.end_step(); }});
   EXPECT_EQ(order.faults(), std::vector<std::string>());
   EXPECT_EQ(course.weights, expected.weights);
   EXPECT_EQ(course.losses, expected.losses);
@@ -151,7 +150,7 @@ TEST_F(EnqueuedSteps, WithACacheHaveAnEventForEveryOrder) {
 std::vector<std::string> faults_seen(StreamOrder::Sight sight) {
   StreamOrder order(FRAZIL_FAKE_PLUGIN, sight);
   const Plan plan = make_small_plan(small_structure(), {.cuts = {{4}}});
-  take_steps({.plans = {plan, plan}, .devices = 2}, fake_streams(), [&] { order.end_step(); });
+  take_steps({.plans = {plan, plan}, .devices = 2}, enqueued_streams(), [&] { order.end_step(); });
   return order.faults();
 }
 
@@ -169,13 +168,13 @@ TEST_F(EnqueuedSteps, AMissingEventOrMarkOrWaitIsFound) {
 }
 
 // The plan has two stages and four micro-batches.
-PlanShape two_stages() {
+PlanShape two_stages_of_four() {
   return {.schedule = ScheduleKind::kGpipe, .micro_batches = 4, .cuts = {{4}}, .owned = {4}};
 }
 
 std::int64_t waits_of_a_step(const OptimizerConfig& optimizer, const DeviceChoice& choice) {
   frazil::Run run(small_model(), optimizer, 7, 2, {.devices = choice});
-  run.transition_to(make_small_plan(run.structure(), two_stages()));
+  run.transition_to(make_small_plan(run.structure(), two_stages_of_four()));
   run.measure({.layers = true, .gradient_squares = true});
   const auto waits = [&] { return run.devices()[0].host_waits() + run.devices()[1].host_waits(); };
   const std::int64_t before = waits();
@@ -184,9 +183,9 @@ std::int64_t waits_of_a_step(const OptimizerConfig& optimizer, const DeviceChoic
 }
 
 TEST_F(EnqueuedSteps, AreWaitedForOnceByEachDeviceAndOnceMoreForANorm) {
-  EXPECT_EQ(waits_of_a_step({}, fake_streams()), 2);
-  EXPECT_EQ(waits_of_a_step(make_family_optimizer(true), fake_streams()), 2 + 2);
-  DeviceChoice waiting = fake_streams();
+  EXPECT_EQ(waits_of_a_step({}, enqueued_streams()), 2);
+  EXPECT_EQ(waits_of_a_step(make_family_optimizer(true), enqueued_streams()), 2 + 2);
+  DeviceChoice waiting = enqueued_streams();
   waiting.waits = true;
   EXPECT_GT(waits_of_a_step({}, waiting), 50);
 }
@@ -194,9 +193,9 @@ TEST_F(EnqueuedSteps, AreWaitedForOnceByEachDeviceAndOnceMoreForANorm) {
 TEST_F(EnqueuedSteps, AskEventsUntilTheyHavePassed) {
   const Plan plan = make_small_plan(small_structure(), {.cuts = {{4}}});
   const Steps course{.plans = {plan, plan}, .devices = 2};
-  const Outcome expected = take_steps(course, {});
+  const TakenSteps expected = take_steps(course, {});
   fake_.busy_answers = 3;
-  EXPECT_EQ(take_steps(course, fake_streams()).weights, expected.weights);
+  EXPECT_EQ(take_steps(course, enqueued_streams()).weights, expected.weights);
   std::map<int, int> not_yet;  // by event
   for (const FakeCall& call : fake_.calls) {
     if (call.kind == Kind::kAskEvent && !call.answer) ++not_yet[call.event];
@@ -205,8 +204,8 @@ TEST_F(EnqueuedSteps, AskEventsUntilTheyHavePassed) {
 }
 
 TEST_F(EnqueuedSteps, HaveTheSpansOfTheirListsInOrder) {
-  frazil::Run run(small_model(), {}, 7, 2, {.devices = fake_streams()});
-  run.transition_to(make_small_plan(run.structure(), two_stages()));
+  frazil::Run run(small_model(), {}, 7, 2, {.devices = enqueued_streams()});
+  run.transition_to(make_small_plan(run.structure(), two_stages_of_four()));
   run.step(0, 1e-2, small_micro_batches(0, 4), true);
   run.measure({.layers = true});
   const SteadyTime start = std::chrono::steady_clock::now();
@@ -234,8 +233,8 @@ TEST_F(EnqueuedSteps, HaveTheSpansOfTheirListsInOrder) {
 }
 
 TEST_F(EnqueuedSteps, AreNamedForProfilersByTheirActions) {
-  frazil::Run run(small_model(), {}, 7, 2, {.devices = fake_streams()});
-  run.transition_to(make_small_plan(run.structure(), two_stages()));
+  frazil::Run run(small_model(), {}, 7, 2, {.devices = enqueued_streams()});
+  run.transition_to(make_small_plan(run.structure(), two_stages_of_four()));
   run.step(0, 1e-2, small_micro_batches(0, 4));
   std::set<std::string> texts;
   int open = 0;
@@ -252,15 +251,15 @@ TEST_F(EnqueuedSteps, AreNamedForProfilersByTheirActions) {
 
 TEST_F(EnqueuedSteps, LeaveNoEventBehind) {
   const Plan plan = make_small_plan(small_structure(), {.cuts = {{3}, {5}}, .owned = {4, 2}});
-  take_steps({.plans = {plan, plan, plan}, .devices = 4}, fake_streams());
+  take_steps({.plans = {plan, plan, plan}, .devices = 4}, enqueued_streams());
   EXPECT_GT(fake_.events.size(), 0U);
   EXPECT_EQ(fake_.count_held_events(), 0);
 }
 
 TEST_F(EnqueuedSteps, AGpuThatNeverAnswersEndsAtTheDeadlineOfTheAction) {
   frazil::Run run(small_model(), {}, 7, 2,
-                  {.deadline = std::chrono::milliseconds(50), .devices = fake_streams()});
-  run.transition_to(make_small_plan(run.structure(), two_stages()));
+                  {.deadline = std::chrono::milliseconds(50), .devices = enqueued_streams()});
+  run.transition_to(make_small_plan(run.structure(), two_stages_of_four()));
   run.step(0, 1e-2, small_micro_batches(0, 4));
   fake_.stuck_stream = 1;
   EXPECT_EQ(failure_of([&] { run.step(3, 1e-2, small_micro_batches(3, 4)); }).sentence,
@@ -268,8 +267,8 @@ TEST_F(EnqueuedSteps, AGpuThatNeverAnswersEndsAtTheDeadlineOfTheAction) {
 }
 
 TEST_F(EnqueuedSteps, AGpusErrorNamesTheActionWhoseEventFails) {
-  frazil::Run run(small_model(), {}, 7, 2, {.devices = fake_streams()});
-  run.transition_to(make_small_plan(run.structure(), two_stages()));
+  frazil::Run run(small_model(), {}, 7, 2, {.devices = enqueued_streams()});
+  run.transition_to(make_small_plan(run.structure(), two_stages_of_four()));
   fake_.failing_stream = 0;
   fake_.asks_to_failure = 3;  // 0F0 and 0F1 have ended
   EXPECT_EQ(failure_of([&] { run.step(4, 1e-2, small_micro_batches(4, 4)); }).sentence,
@@ -283,8 +282,8 @@ TEST_F(EnqueuedSteps, AnErrorOfTheHostNamesTheActionThatItWasAt) {
     if (call.key.micro_batch == MicroBatchId{2}) throw std::runtime_error("no kernel for it");
     return forward(call);
   };
-  frazil::Run run(model, {}, 7, 2, {.devices = fake_streams()});
-  run.transition_to(make_small_plan(run.structure(), two_stages()));
+  frazil::Run run(model, {}, 7, 2, {.devices = enqueued_streams()});
+  run.transition_to(make_small_plan(run.structure(), two_stages_of_four()));
   fake_.busy_answers = 1 << 20;
   EXPECT_EQ(failure_of([&] { run.step(0, 1e-2, small_micro_batches(0, 4)); }).sentence,
             "rank 0, step 0, action 0F2: no kernel for it");
@@ -296,9 +295,9 @@ TEST_F(EnqueuedSteps, TellOfAGradientThatIsNotFinite) {
   model.layers.back().loss = [loss](const Tensors& outputs, const at::Tensor& labels) {
     return loss(outputs, labels) * std::numeric_limits<float>::infinity();
   };
-  for (const DeviceChoice& choice : {DeviceChoice(), fake_streams()}) {
+  for (const DeviceChoice& choice : {DeviceChoice(), enqueued_streams()}) {
     frazil::Run run(model, {}, 7, 2, {.devices = choice});
-    run.transition_to(make_small_plan(run.structure(), two_stages()));
+    run.transition_to(make_small_plan(run.structure(), two_stages_of_four()));
     const StepResult result = run.step(0, 1e-2, small_micro_batches(0, 4));
     EXPECT_EQ(result.non_finite_gradient, LayerId{kSmallLayers - 1});
     EXPECT_FALSE(std::isfinite(result.loss));
@@ -307,7 +306,7 @@ TEST_F(EnqueuedSteps, TellOfAGradientThatIsNotFinite) {
 
 // Sends a tensor from device 0 to device 1 and tells whether it lies in the same memory there.
 bool keeps_memory(MessageKind kind, bool is_held) {
-  const ComputeDevices devices(fake_streams(), 2);
+  const ComputeDevices devices(enqueued_streams(), 2);
   const auto world = on_devices(make_in_process_communicators(2), devices);
   at::Tensor tensor = at::ones({4});
   const void* const memory = tensor.const_data_ptr();
