@@ -1,28 +1,56 @@
 #include "exec/communication/device_communicator.h"
 
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <set>
 #include <utility>
+
+#include "exec/communication/message_events.h"
 
 namespace frazil {
 namespace {
 
+// Norms and scales are host tensors on both ends.
+bool is_of_host(const Tag& tag) { return tag.kind == MessageKind::kSquaredNorms; }
+
+bool is_held_elsewhere(const at::Tensor& tensor) {
+  return tensor.use_count() > 1 || tensor.storage().use_count() > 1;
+}
+
 class DeviceCommunicator final : public Communicator {
  public:
-  DeviceCommunicator(std::unique_ptr<Communicator> world, const ComputeDevice& device)
-      : world_(std::move(world)), device_(device) {}
+  DeviceCommunicator(std::unique_ptr<Communicator> world, const ComputeDevice& device,
+                     std::shared_ptr<MessageEvents> events)
+      : world_(std::move(world)), device_(device), events_(std::move(events)) {}
 
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
 
-  // Streams know nothing of each other, and the receiver may read at once: so the device finishes
-  // its work first.
   void send(int peer, const Tag& tag, Tensors tensors) override {
-    device_.finish();
+    if (!events_->has(peer)) {
+      device_.finish();
+      for (at::Tensor& tensor : tensors) tensor = tensor.cpu();
+    } else if (const GpuLanes* const lanes = device_.lanes()) {
+      if (tag.kind == MessageKind::kActivationGradient) keep_apart(tensors);
+      events_->post(rank(), peer, tag, lanes->hand_over());
+    } else {
+      // Streams know nothing of each other, and the receiver may read at once.
+      device_.finish();
+    }
     world_->send(peer, tag, std::move(tensors));
   }
 
   Tensors receive(int peer, const Tag& tag) override {
     Tensors tensors = world_->receive(peer, tag);
-    device_.receive(tensors);
+    if (!events_->has(peer)) {
+      if (is_of_host(tag)) return tensors;
+      for (at::Tensor& tensor : tensors) tensor = device_.upload(tensor);
+    } else if (const GpuLanes* const lanes = device_.lanes()) {
+      lanes->receive(tensors, events_->take(peer, rank(), tag));
+    } else {
+      device_.receive(tensors);
+    }
     return tensors;
   }
 
@@ -37,16 +65,33 @@ class DeviceCommunicator final : public Communicator {
   void leave() override { world_->leave(); }
 
  private:
+  // Gradients are added in place where the host sees that nobody else holds them. Autograd may hand
+  // out one tensor as the gradient of an input and of a parameter; the receiver's host may have let
+  // go of the first before its stream has read it, so the two must not share memory.
+  static void keep_apart(Tensors& tensors) {
+    for (at::Tensor& tensor : tensors) {
+      if (is_held_elsewhere(tensor)) tensor = tensor.clone();
+    }
+  }
+
   std::unique_ptr<Communicator> world_;
   ComputeDevice device_;
+  std::shared_ptr<MessageEvents> events_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> on_device(std::unique_ptr<Communicator> communicator,
-                                        const ComputeDevice& device) {
-  if (!device.is_gpu()) return communicator;
-  return std::make_unique<DeviceCommunicator>(std::move(communicator), device);
+std::vector<std::unique_ptr<Communicator>> on_devices(
+    std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices) {
+  if (communicators.empty() || !devices[0].is_gpu()) return communicators;
+  std::set<int> ranks;
+  for (const auto& communicator : communicators) ranks.insert(communicator->rank());
+  const auto events = std::make_shared<MessageEvents>(std::move(ranks));
+  for (std::size_t d = 0; d < communicators.size(); ++d) {
+    communicators[d] =
+        std::make_unique<DeviceCommunicator>(std::move(communicators[d]), devices[d], events);
+  }
+  return communicators;
 }
 
 }  // namespace frazil

@@ -1,16 +1,20 @@
 #pragma once
-// Gives a rank a device that is a stream of a GPU, in any world: what the rank sends has been
-// computed, and what it receives lies where it computes.
+// Gives ranks devices that are streams of GPUs, in any world. What a rank sends may be read as soon
+// as it has been computed, and what it receives lies where it computes. Between the GPUs of a
+// process nobody waits for that but the receiver's stream, by an event.
 
 #include <memory>
+#include <vector>
 
 #include "exec/communication/communicator.h"
 #include "exec/devices/compute_device.h"
 
 namespace frazil {
 
-// Wraps `communicator` so; returns it as it is if the device is a core.
-std::unique_ptr<Communicator> on_device(std::unique_ptr<Communicator> communicator,
-                                        const ComputeDevice& device);
+// Wraps the communicators of this process's devices so, device by device; returns them as they are
+// if the devices are cores. Messages to and from ranks that are not among them go through the host,
+// which waits for them.
+std::vector<std::unique_ptr<Communicator>> on_devices(
+    std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices);
 
 }  // namespace frazil

@@ -7,7 +7,7 @@ namespace frazil {
 
 struct ProcessPlace {
   int process = 0;                   // this one
-  std::vector<int> process_of_rank;  // by rank
+  std::vector<int> process_of_rank;  // by rank; -1: it is there no more
   int ranks_on_host = 0;             // 0: all of them
 };
 

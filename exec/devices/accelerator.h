@@ -12,7 +12,7 @@
 namespace frazil {
 
 // Must be raised with every change of what is below.
-inline constexpr int kAcceleratorVersion = 1;
+inline constexpr int kAcceleratorVersion = 2;
 inline constexpr const char* kAcceleratorSymbol = "frazil_accelerator";
 
 struct GpuFacts {
@@ -30,6 +30,8 @@ struct GpuMemory {
 
 // A stream of a GPU, as the plug-in knows it.
 using StreamHandle = void*;
+// A point in the work of a stream: all that the stream was given before record().
+using EventHandle = void*;
 
 struct AcceleratorTable {
   int version = kAcceleratorVersion;  // first, so that every version can read it
@@ -41,7 +43,7 @@ struct AcceleratorTable {
 
   // Opens a stream for share `share` of `shares` disjoint parts of a GPU, or of the whole GPU if
   // shares is 1 or the GPU cannot be split. A closed stream may be opened again; tensors may
-  // outlive it.
+  // outlive it. Streams that are open for the same share share its part of the GPU.
   StreamHandle (*open)(int gpu, int share, int shares) = nullptr;
   void (*close)(StreamHandle stream) = nullptr;
   // Returns the part of the GPU that the stream computes on: "64 SMs each", "all of it", or "no
@@ -59,6 +61,31 @@ struct AcceleratorTable {
   // Returns true if a GPU has done what it was given by threads that have entered no stream;
   // otherwise as is_idle().
   bool (*is_settled)(int gpu) = nullptr;
+
+  // Events order the streams of all GPUs of a process. Any thread may call these.
+  // Records an event; only a timed one may be asked for times.
+  EventHandle (*record)(StreamHandle stream, bool is_timed) = nullptr;
+  // What the stream is given from here on begins after the event.
+  void (*await)(StreamHandle stream, EventHandle event) = nullptr;
+  // Returns true if the stream has come to the event; never waits. Throws the GPU's error.
+  bool (*has_passed)(EventHandle event) = nullptr;
+  // Returns the time between two timed events of one GPU, in ns. Requires: both have passed.
+  std::int64_t (*time_between)(EventHandle first, EventHandle second) = nullptr;
+  // Gives the event back. What awaits it goes on awaiting it.
+  void (*drop)(EventHandle event) = nullptr;
+
+  // Copy a tensor in the order of a stream, and return at once. A copy belongs to the stream.
+  // From the host to the GPU, through memory that the system does not move (pinned). The host may
+  // write to `tensor` afterwards.
+  at::Tensor (*upload)(StreamHandle stream, const at::Tensor& tensor) = nullptr;
+  // From the GPU to such memory of the host, which may be read once the stream has come there.
+  at::Tensor (*download)(StreamHandle stream, const at::Tensor& tensor) = nullptr;
+  // From another GPU. Requires: the stream awaits what the tensor is made by.
+  at::Tensor (*fetch)(StreamHandle stream, const at::Tensor& tensor) = nullptr;
+
+  // Name what the calling thread gives to GPUs between the two calls, for profilers. Ranges nest.
+  void (*begin_range)(const char* text) = nullptr;
+  void (*end_range)() = nullptr;
 };
 
 // The type of the exported function.

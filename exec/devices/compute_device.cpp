@@ -3,48 +3,34 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "exec/devices/load_accelerator.h"
 #include "exec/devices/numerics.h"
-#include "exec/devices/step_fault.h"
-#include "exec/devices/tick_count.h"
 #include "exec/state/layer_state.h"
 #include "exec/tensors/samples.h"
 #include "profiles/error.h"
-#include "profiles/quantity_text.h"
 
 namespace frazil {
 
 struct ComputeDevice::Gpu {
   ~Gpu() {
-    if (stream != nullptr) table->close(stream);
+    for (const StreamHandle stream : streams) {
+      if (stream != nullptr) table->close(stream);
+    }
   }
 
   const AcceleratorTable* table = nullptr;
-  StreamHandle stream = nullptr;
-  int index = 0;   // of the GPU
-  int device = 0;  // of the run
-  Duration deadline{0};
-  const std::atomic<bool>* abandoned = nullptr;
+  GpuWait wait;
+  int share = 0;  // of the GPU
+  int shares = 1;
+  mutable std::atomic<std::int64_t> host_waits{0};
+  GpuLanes::Streams streams{};  // the first alone if the host waits
+  std::optional<GpuLanes> lanes;
 
-  // Asks until the GPU is done. An abandoned world and a GPU that never answers end the asking.
-  template <class IsDone>
-  void poll(const IsDone& is_done) const {
-    if (is_done()) return;
-    TickCount waited(deadline, TickCount::Busy::kCounted);
-    while (!is_done()) {
-      if (abandoned->load(std::memory_order_relaxed)) {
-        throw PeerLost("device " + std::to_string(device) + " stops, for another one has failed");
-      }
-      if (waited.is_over()) {
-        throw DeviceLost("device " + std::to_string(device) + " has not done its work on GPU " +
-                         std::to_string(index) + " within " + to_text(deadline));
-      }
-      std::this_thread::yield();
-    }
-  }
+  StreamHandle stream() const { return streams.front(); }
 };
 
 namespace {
@@ -82,11 +68,18 @@ std::vector<int> find_gpus(const DeviceChoice& choice, const AcceleratorTable& t
 }  // namespace
 
 void ComputeDevice::enter() const {
-  if (is_gpu()) gpu_->table->enter(gpu_->stream);
+  if (is_gpu()) gpu_->table->enter(gpu_->stream());
 }
 
 void ComputeDevice::wait() const {
-  gpu_->poll([this] { return gpu_->table->is_idle(gpu_->stream); });
+  count_wait();
+  gpu_->wait.until([this] { return gpu_->table->is_idle(gpu_->stream()); });
+}
+
+std::int64_t ComputeDevice::host_waits() const { return is_gpu() ? gpu_->host_waits.load() : 0; }
+
+void ComputeDevice::count_wait() const {
+  if (is_gpu()) gpu_->host_waits.fetch_add(1, std::memory_order_relaxed);
 }
 
 void ComputeDevice::receive(Tensors& tensors) const {
@@ -94,7 +87,7 @@ void ComputeDevice::receive(Tensors& tensors) const {
   Tensors left;
   for (at::Tensor& tensor : tensors) {
     if (tensor.device() == place_) {
-      gpu_->table->mark(gpu_->stream, tensor);
+      gpu_->table->mark(gpu_->stream(), tensor);
     } else if (!tensor.is_cpu()) {
       left.push_back(tensor);
       tensor = tensor.to(place_);
@@ -113,6 +106,21 @@ std::unique_ptr<const Samples> ComputeDevice::bring(const Samples& samples) cons
   return brought;
 }
 
+std::unique_ptr<const Samples> ComputeDevice::upload(const Samples& samples) const {
+  if (lanes_ == nullptr) return bring(samples);
+  Tensors all = samples.inputs;
+  all.push_back(samples.labels);
+  auto here = std::make_unique<Samples>();
+  here->inputs = lanes_->upload(all);
+  here->labels = std::move(here->inputs.back());
+  here->inputs.pop_back();
+  return here;
+}
+
+at::Tensor ComputeDevice::upload(const at::Tensor& tensor) const {
+  return lanes_ == nullptr ? tensor.to(place_) : lanes_->upload({tensor}).front();
+}
+
 void ComputeDevice::adopt(LayerState& state) const {
   if (!is_gpu()) return;
   adopt(state.parameters);
@@ -124,7 +132,7 @@ void ComputeDevice::adopt(LayerState& state) const {
 void ComputeDevice::adopt(Tensors& tensors) const {
   for (at::Tensor& tensor : tensors) {
     if (tensor.device() == place_) {
-      gpu_->table->mark(gpu_->stream, tensor);
+      gpu_->table->mark(gpu_->stream(), tensor);
     } else {
       const bool is_active = tensor.requires_grad();
       tensor = tensor.detach().to(place_).set_requires_grad(is_active);
@@ -143,25 +151,37 @@ ComputeDevices::ComputeDevices(const DeviceChoice& choice, int devices, Duration
     const int place = d % count;
     const int shares = choice.splits ? divide_up(devices - place, count) : 1;
     const int gpu = gpus[static_cast<std::size_t>(place)];
-    auto made = std::make_unique<ComputeDevice::Gpu>(ComputeDevice::Gpu{.table = &table,
-                                                                        .index = gpu,
-                                                                        .device = d,
-                                                                        .deadline = deadline,
-                                                                        .abandoned = &abandoned_});
-    made->stream = table.open(gpu, choice.splits ? d / count : 0, shares);
+    auto made = std::make_unique<ComputeDevice::Gpu>();
+    made->table = &table;
+    made->wait = {.gpu = gpu, .device = d, .deadline = deadline, .abandoned = &abandoned_};
+    made->share = choice.splits ? d / count : 0;
+    made->shares = shares;
+    made->streams.front() = table.open(gpu, made->share, shares);
     const Bytes memory{table.describe(gpu).memory_bytes / divide_up(devices - place, count)};
     memory_per_device_ = d == 0 ? memory : std::min(memory_per_device_, memory);
     ComputeDevice& device = devices_[static_cast<std::size_t>(d)];
-    device.place_ = table.place(made->stream);
+    device.place_ = table.place(made->stream());
     device.gpu_ = made.get();
     streams_.push_back(std::move(made));
+  }
+  if (!choice.waits) open_lanes();
+}
+
+// The lanes beside a device's work have the same part of the GPU.
+void ComputeDevices::open_lanes() {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    ComputeDevice::Gpu& gpu = *streams_[d];
+    for (std::size_t lane = 1; lane < kDeviceLanes; ++lane) {
+      gpu.streams[lane] = gpu.table->open(gpu.wait.gpu, gpu.share, gpu.shares);
+    }
+    devices_[d].lanes_ = &gpu.lanes.emplace(*gpu.table, gpu.streams, gpu.wait);
   }
 }
 
 ComputeDevices::~ComputeDevices() = default;
 
 void ComputeDevices::limit_waits(Duration deadline) {
-  for (const auto& gpu : streams_) gpu->deadline = deadline;
+  for (const auto& gpu : streams_) gpu->wait.deadline = deadline;
 }
 
 void ComputeDevices::abandon() { abandoned_.store(true); }
@@ -169,8 +189,9 @@ void ComputeDevices::abandon() { abandoned_.store(true); }
 void ComputeDevices::settle() const {
   std::set<int> settled;
   for (const auto& gpu : streams_) {
-    if (!settled.insert(gpu->index).second) continue;
-    gpu->poll([&] { return gpu->table->is_settled(gpu->index); });
+    const int index = gpu->wait.gpu;
+    if (!settled.insert(index).second) continue;
+    gpu->wait.until([&] { return gpu->table->is_settled(index); });
   }
 }
 
@@ -179,7 +200,8 @@ std::string ComputeDevices::text() const {
   if (streams_.empty()) return count + (devices_.size() == 1 ? " core" : " cores");
   const ComputeDevice::Gpu& first = *streams_.front();
   return count + (devices_.size() == 1 ? " stream of " : " streams of ") +
-         first.table->describe(first.index).name + " (" + first.table->part(first.stream) + ")";
+         first.table->describe(first.wait.gpu).name + " (" + first.table->part(first.stream()) +
+         ")";
 }
 
 Bytes ComputeDevices::memory_per_device() const { return memory_per_device_; }

@@ -7,12 +7,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "exec/devices/accelerator.h"
+#include "exec/devices/gpu_lanes.h"
 #include "exec/tensors/tensors.h"
 #include "profiles/units.h"
 
@@ -29,6 +31,8 @@ struct DeviceChoice {
   // Gives streams of one GPU parts of it that do not overlap, if it can be split; otherwise each
   // stream may use all of it.
   bool splits = true;
+  // The host waits for a GPU after every action, for comparison. Otherwise it runs ahead of GPUs.
+  bool waits = false;
   std::filesystem::path plugin = {};  // empty: the plug-in of this build
 };
 
@@ -40,6 +44,9 @@ class ComputeDevice {
 
   bool is_gpu() const { return gpu_ != nullptr; }
   at::Device place() const { return place_; }
+  // Returns the lanes of a device that the host runs ahead of; null for a core and for a device
+  // that the host waits for.
+  const GpuLanes* lanes() const { return lanes_; }
   // The calling thread works for this device from here on; called once per thread.
   void enter() const;
   // Returns when the device has done what it was given. Throws PeerLost if that takes longer than
@@ -47,12 +54,19 @@ class ComputeDevice {
   void finish() const {
     if (is_gpu()) wait();
   }
-  // Takes tensors that other devices have made and finished. Tensors on another GPU are copied to
-  // this one; host tensors stay where they are.
+  // Takes tensors that other devices have made and finished, for a device that the host waits for.
+  // Tensors on another GPU are copied to this one; host tensors stay where they are.
   void receive(Tensors& tensors) const;
   // Returns a copy where this device's tensors live; none for a core, which reads the samples where
   // they are.
   std::unique_ptr<const Samples> bring(const Samples& samples) const;
+  // Do as bring(), in the order of the device's work if the host runs ahead of it. For the device's
+  // own thread.
+  std::unique_ptr<const Samples> upload(const Samples& samples) const;
+  at::Tensor upload(const at::Tensor& tensor) const;
+  // How often the host has waited for this device so far.
+  std::int64_t host_waits() const;
+  void count_wait() const;
   // Takes over the state of a layer that this device holds from here on. May be called from any
   // thread; see settle().
   void adopt(LayerState& state) const;
@@ -66,6 +80,7 @@ class ComputeDevice {
 
   at::Device place_{at::kCPU};
   const Gpu* gpu_ = nullptr;
+  const GpuLanes* lanes_ = nullptr;
 };
 
 class ComputeDevices {
@@ -94,6 +109,8 @@ class ComputeDevices {
   Bytes memory_per_device() const;
 
  private:
+  void open_lanes();
+
   std::atomic<bool> abandoned_ = false;
   std::vector<std::unique_ptr<ComputeDevice::Gpu>> streams_;
   std::vector<ComputeDevice> devices_;

@@ -1,38 +1,25 @@
 #pragma once
 // A recorder keeps what one device measures: spans of actions and, when asked for, the times of
 // each layer's phases and the memory of a step. Every device has a recorder of its own, to which
-// its thread alone writes.
+// its thread alone writes. Of a device that the host runs ahead of, times come from events, and are
+// there once a step is settled.
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "exec/devices/compute_device.h"
 #include "exec/devices/steady_time.h"
+#include "exec/measuring/enqueued_work.h"
+#include "exec/measuring/layer_sample.h"
 #include "exec/measuring/memory_account.h"
 #include "exec/state/weight_versions.h"
 #include "profiles/units.h"
 #include "traces/timeline.h"
 
 namespace frazil {
-
-enum class LayerPhase : std::uint8_t {
-  kForward,
-  kLoss,                 // of the layer with the loss, after its forward
-  kBackward,             // input and weight gradients in one pass, as far as the layer needs them
-  kBackwardInput,        // I (dgrad) alone
-  kBackwardWeight,       // W (wgrad) after the layer's I, in a schedule that splits the backward
-  kBackwardWeightAlone,  // W in a backward that is split for measuring
-  kUpdate,
-};
-
-struct LayerSample {
-  LayerId layer;
-  LayerPhase phase = LayerPhase::kForward;
-  int samples = 0;  // in the micro-batch; 0 for an update
-  Duration duration{0};
-};
 
 // The sum of squares of a layer's gradients, added in double over its parameters in order.
 struct GradientSquares {
@@ -56,13 +43,21 @@ struct Measurement {
   int slow_percent = 0;
 };
 
+// Where an action begins: a time or, on a device that the host runs ahead of, an event.
+struct ActionStart {
+  SteadyTime time;
+  DeviceEvent event = {};
+};
+
 class Recorder {
  public:
   // `ended`, where given, counts the finished actions of all devices, for a thread that watches the
   // step.
   Recorder(DeviceId device, SteadyTime origin, const ComputeDevice& compute = {},
            std::atomic<std::int64_t>* ended = nullptr)
-      : device_(device), origin_(origin), compute_(compute), ended_(ended) {}
+      : device_(device), origin_(origin), compute_(compute), ended_(ended) {
+    if (compute.lanes() != nullptr) enqueued_.emplace(*compute.lanes());
+  }
 
   const ComputeDevice& compute() const { return compute_; }
   SteadyTime now() const { return std::chrono::steady_clock::now(); }
@@ -72,11 +67,27 @@ class Recorder {
     compute_.finish();
     return now();
   }
-  // Records the span of an action, which ends when its work does. Throws as end_work().
-  void add(const Action& action, Step step, Lane lane, SteadyTime start);
+  // Begins a step. Requires: the device has done all that it was given.
+  void begin_step() {
+    if (enqueued_) enqueued_->begin(to_time_point(now()));
+  }
+  // Begins an action.
+  ActionStart begin(Lane lane) {
+    return {now(), enqueued_ ? enqueued_->begin_action(lane) : DeviceEvent()};
+  }
+  // Records the span of an action, which ends when its work does; `action` must live until the step
+  // is settled. Throws as end_work() where that waits, else the GPU's error.
+  void add(const Action& action, Step step, Lane lane, const ActionStart& start);
   // Records the span of host work inside another action, on the host's lane. The work is done.
   void add_inside(const Action& action, Step step, SteadyTime start);
-  void add_layer(const LayerSample& sample) { layer_samples_.push_back(sample); }
+  // Records a phase of a layer that began at `start` and ends now.
+  void add_layer(LayerId layer, LayerPhase phase, int samples, SteadyTime start);
+  // Wait until the device has done the actions recorded so far, or all of the step; `tell` is told
+  // which action is waited for. Do nothing where the host does not run ahead. Throw as end_work().
+  void catch_up(const EnqueuedWork::Tell& tell);
+  void settle(const EnqueuedWork::Tell& tell);
+  // Returns the action at which the GPU has failed, if it has.
+  const Action* find_failed() const { return enqueued_ ? enqueued_->find_failed() : nullptr; }
 
   MemoryAccount& memory() { return memory_; }
 
@@ -89,13 +100,18 @@ class Recorder {
   std::vector<GradientSquares> take_gradient_squares();
 
  private:
+  TimePoint to_time_point(SteadyTime time) const {
+    return TimePoint{std::chrono::duration_cast<Duration>(time - origin_)};
+  }
   Span make_span(const Action& action, Step step, Lane lane, SteadyTime start,
                  SteadyTime end) const;
+  void count_ended(int actions) const;
 
   DeviceId device_;
   SteadyTime origin_;
   ComputeDevice compute_;
   std::atomic<std::int64_t>* ended_;
+  std::optional<EnqueuedWork> enqueued_;  // if the host runs ahead of the device
   std::vector<Span> spans_;
   std::vector<LayerSample> layer_samples_;
   std::vector<WeightRead> weight_reads_;

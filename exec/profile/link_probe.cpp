@@ -56,11 +56,7 @@ LinkProbe probe_link(const ComputeDevices& devices, int repetitions) {
   Workers workers(devices.count());
   workers.run([&](DeviceId device) { devices[device.index()].enter(); });
   const auto run_both = [&](int ranks, const auto& job) {
-    auto world = make_in_process_communicators(ranks);
-    for (int d = 0; d < 2; ++d) {
-      const auto rank = static_cast<std::size_t>(d);
-      world[rank] = on_device(std::move(world[rank]), devices[rank]);
-    }
+    const auto world = on_devices(make_in_process_communicators(ranks), devices);
     workers.run(
         [&](DeviceId device) {
           if (device.value < 2) job(*world[device.index()], devices[device.index()]);

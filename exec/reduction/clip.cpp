@@ -64,7 +64,7 @@ double find_clip_scale(const std::map<LayerId, Tensors>& sums, const StepProgram
   const Tag answer{.kind = MessageKind::kSquaredNorms, .index = 1, .step = step};
   if (self.value != place) {
     communicator.send(place, norms, {own_norms(sums, program, self)});
-    return communicator.receive(place, answer).at(0).item<double>();
+    return *communicator.receive(place, answer).at(0).const_data_ptr<double>();
   }
   std::vector<at::Tensor> tables{own_norms(sums, program, self)};
   for (const int device : devices) {

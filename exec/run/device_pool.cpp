@@ -82,9 +82,7 @@ DevicePool::~DevicePool() = default;
 void DevicePool::join(World world) {
   ENSURE(world.communicators.size() == states_.size(),
          "a communicator for each device of the process");
-  for (std::size_t d = 0; d < states_.size(); ++d) {
-    world.communicators[d] = on_device(std::move(world.communicators[d]), devices_[d]);
-  }
+  world.communicators = on_devices(std::move(world.communicators), devices_);
   // Executors refer to the communicators of the world that is left.
   pending_.reset();
   short_.reset();

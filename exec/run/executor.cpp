@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "exec/devices/step_fault.h"
+#include "exec/measuring/action_range.h"
 #include "exec/reduction/clip.h"
 #include "exec/run/gradient_signals.h"
 #include "exec/run/job_codec.h"
@@ -35,6 +36,32 @@ Action move_features(const Action& forward, int depth, Place from, Place to) {
                          .from = from,
                          .to = to};
   return move;
+}
+
+Lane lane_of(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+    case ActionKind::kBackwardWeight:
+    case ActionKind::kRecompute:
+    case ActionKind::kPair:
+    case ActionKind::kUpdate:
+    case ActionKind::kUnshard:
+    case ActionKind::kReshard:
+    case ActionKind::kMove:
+      return Lane::kCompute;
+    case ActionKind::kSendForward:
+    case ActionKind::kSendBackward:
+      return Lane::kSend;
+    case ActionKind::kReceiveForward:
+    case ActionKind::kReceiveBackward:
+      return Lane::kReceive;
+    case ActionKind::kReduceGradients:
+    case ActionKind::kBarrier:
+      return Lane::kCollective;
+  }
+  ENSURE(false, "unknown kind of action");
 }
 
 }  // namespace
@@ -85,10 +112,13 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
   reads_.begin();
   clip_scale_ = 1;
   watch_.begin();
+  unread_.clear();
+  features_.clear();
   step_ = input.step;
   action_ = nullptr;
   try {
     gradients_.begin(input.step);
+    recorder_.begin_step();
     if (measurement_.memory) begin_memory();
     for (const Action& action : program_.schedule.devices[device_.index()]) {
       action_.store(&action, std::memory_order_relaxed);
@@ -98,11 +128,27 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
     kept_.clear();
     action_ = nullptr;
     communicator_.finish();
+    settle();
     watch_.settle();
   } catch (...) {
+    // Another action may have been the one that the GPU has failed at.
+    if (const Action* const failed = recorder_.find_failed()) action_ = failed;
     rethrow_at({.rank = device_.value, .step = input.step, .action = action_});
   }
   return std::move(losses_);
+}
+
+// Waits for a device that the host has run ahead of, and reads what it has left to be read.
+void Executor::settle() {
+  if (unread() == nullptr) return;
+  unread_.fetch(*recorder_.compute().lanes());
+  recorder_.settle([this](const Action* action) { action_ = action; });
+  unread_.deliver();
+  for (const auto& [action, features] : std::exchange(features_, {})) {
+    action_ = action;
+    store_features(*action, features);
+  }
+  action_ = nullptr;
 }
 
 std::string Executor::place() const {
@@ -111,8 +157,9 @@ std::string Executor::place() const {
 }
 
 void Executor::perform(const Action& action) {
-  const SteadyTime start = recorder_.now();
-  Lane lane = Lane::kCompute;
+  const Lane lane = lane_of(action.kind);
+  const ActionRange range(recorder_.compute(), action);
+  const ActionStart start = recorder_.begin(lane);
   switch (action.kind) {
     case ActionKind::kForward:
     case ActionKind::kBackward:
@@ -127,20 +174,16 @@ void Executor::perform(const Action& action) {
     case ActionKind::kSendForward:
     case ActionKind::kSendBackward:
       send(action);
-      lane = Lane::kSend;
       break;
     case ActionKind::kReceiveForward:
     case ActionKind::kReceiveBackward:
       receive(action);
-      lane = Lane::kReceive;
       break;
     case ActionKind::kReduceGradients:
       gradients_.reduce();
-      lane = Lane::kCollective;
       break;
     case ActionKind::kBarrier:
       pass_barrier();
-      lane = Lane::kCollective;
       break;
     case ActionKind::kUpdate:
       update(action);
@@ -212,9 +255,20 @@ void Executor::forward(const Action& action) {
   recorder_.memory().change(MemoryKind::kReceive, -received);
   if (!ids.empty() && !forwarded.features.empty()) keep_features(action, forwarded.features);
   entries_.leave_activations(action, std::move(forwarded.outputs));
-  const double share = data_.share_of_step(action);
-  for (const LayerLoss& loss : forwarded.losses) {
-    losses_.push_back({micro_batch, loss.layer, loss.value * share});
+  note_losses(micro_batch, forwarded.losses, data_.share_of_step(action));
+}
+
+void Executor::note_losses(MicroBatchId micro_batch, const std::vector<LayerLoss>& losses,
+                           double share) {
+  for (const LayerLoss& loss : losses) {
+    const LossSample sample{micro_batch, loss.layer, loss.value * share};
+    if (!loss.unread.defined()) {
+      losses_.push_back(sample);
+      continue;
+    }
+    unread_.add(loss.unread, [this, sample, share](double value) {
+      losses_.push_back({sample.micro_batch, sample.layer, value * share});
+    });
   }
 }
 
@@ -230,6 +284,14 @@ void Executor::find_features(const Action& action, std::span<const std::int64_t>
 }
 
 void Executor::keep_features(const Action& action, const Tensors& features) {
+  const GpuLanes* const lanes = recorder_.compute().lanes();
+  if (lanes == nullptr) return store_features(action, features);
+  Tensors here;
+  for (const at::Tensor& tensor : features) here.push_back(lanes->download(tensor));
+  features_.emplace_back(&action, std::move(here));
+}
+
+void Executor::store_features(const Action& action, const Tensors& features) {
   const SteadyTime start = recorder_.now();
   data_.keep_features(action, features);
   const Place here{Place::Kind::kDevice, device_};
@@ -282,7 +344,11 @@ void Executor::receive(const Action& action) {
   entries_.put(message, communicator_.receive(from.value, tag_of(message)));
 }
 
+// Norms and votes go through the host.
 void Executor::pass_barrier() {
+  const Action* const here = action_;
+  recorder_.catch_up([this](const Action* action) { action_ = action; });
+  action_ = here;
   if (optimizer_.clip_norm > 0) {
     clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
                                   input_.step, optimizer_.clip_norm);
@@ -311,11 +377,11 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
   kept_.keep(layer, state);
   const bool counts = recorder_.memory().is_open();
   const Bytes before = counts ? bytes_of_moments(state) : Bytes{};
-  watch_.look(layer, gradients);
+  watch_.look(layer, gradients, unread());
   if (measurement_.gradient_sums) add_to_sums(state, gradients);
   if (measurement_.gradient_squares &&
       program_.topology.owners[layer.index()].front().device == device_) {
-    recorder_.add_gradient_squares({layer, sum_squares(gradients)});
+    note_squares(layer, gradients);
   }
   if (clip_scale_ != 1) {
     for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
@@ -323,9 +389,20 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
   update_layer(state, gradients, optimizer_, rate_of(layer));
   const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
   recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);
-  if (measurement_.layers) {
-    recorder_.add_layer({layer, LayerPhase::kUpdate, 0,
-                         std::chrono::duration_cast<Duration>(recorder_.end_work() - start)});
+  if (measurement_.layers) recorder_.add_layer(layer, LayerPhase::kUpdate, 0, start);
+}
+
+// Where the host runs ahead, the squares of each parameter come as a number of their own; they are
+// added in the same order.
+void Executor::note_squares(LayerId layer, const Tensors& gradients) {
+  if (unread() == nullptr) {
+    recorder_.add_gradient_squares({layer, sum_squares(gradients)});
+    return;
+  }
+  for (const at::Tensor& gradient : gradients) {
+    unread_.add(sum_of_squares(gradient), [this, layer](double squares) {
+      recorder_.add_gradient_squares({layer, squares});
+    });
   }
 }
 

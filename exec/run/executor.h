@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/communication/communicator.h"
@@ -20,6 +21,7 @@
 #include "exec/run/stage_entries.h"
 #include "exec/run/stage_runner.h"
 #include "exec/run/step_data.h"
+#include "exec/run/unread_numbers.h"
 #include "exec/run/weight_reads.h"
 #include "exec/state/optimizer.h"
 
@@ -58,6 +60,11 @@ class Executor {
   void find_features(const Action& action, std::span<const std::int64_t> ids,
                      StageRunner::Data& data);
   void keep_features(const Action& action, const Tensors& features);
+  void store_features(const Action& action, const Tensors& features);
+  void note_losses(MicroBatchId micro_batch, const std::vector<LayerLoss>& losses, double share);
+  void note_squares(LayerId layer, const Tensors& gradients);
+  void settle();
+  UnreadNumbers* unread() { return recorder_.compute().lanes() == nullptr ? nullptr : &unread_; }
   void backward(const Action& action);
   void backward_weight(const Action& action);
   void send(const Action& action);
@@ -89,6 +96,9 @@ class Executor {
   WeightReads reads_;
   KeptWeights kept_;
   std::vector<LossSample> losses_;
+  UnreadNumbers unread_;
+  // Outputs of the cached prefix on their way to the host, by the F that made them.
+  std::vector<std::pair<const Action*, Tensors>> features_;
   StepInput input_;
   double clip_scale_ = 1;
   GradientWatch watch_;

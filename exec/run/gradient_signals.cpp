@@ -4,10 +4,14 @@
 
 namespace frazil {
 
+at::Tensor sum_of_squares(const at::Tensor& gradient) {
+  return gradient.to(at::kDouble).square().sum();
+}
+
 double sum_squares(const Tensors& gradients) {
   double sum = 0;
   for (const at::Tensor& gradient : gradients) {
-    sum += gradient.to(at::kDouble).square().sum().item<double>();
+    sum += sum_of_squares(gradient).item<double>();
   }
   return sum;
 }

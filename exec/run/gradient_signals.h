@@ -8,6 +8,8 @@
 
 namespace frazil {
 
+// Returns the sum of squares of one tensor, a double where the tensor lies.
+at::Tensor sum_of_squares(const at::Tensor& gradient);
 // Returns the sum of squares over all elements, tensor by tensor.
 double sum_squares(const Tensors& gradients);
 // Adds the gradients of a step to LayerState::gradient_sums.

@@ -18,9 +18,13 @@ void GradientWatch::note(LayerId layer) {
   non_finite_ = std::max(layer, non_finite_.value_or(layer));
 }
 
-void GradientWatch::look(LayerId layer, const Tensors& gradients) {
+void GradientWatch::look(LayerId layer, const Tensors& gradients, UnreadNumbers* unread) {
   for (const at::Tensor& gradient : gradients) {
-    if (!gradient.is_cpu()) {
+    if (unread != nullptr) {
+      unread->add(largest_magnitude(gradient), [this, layer](double magnitude) {
+        if (!std::isfinite(magnitude)) note(layer);
+      });
+    } else if (!gradient.is_cpu()) {
       magnitudes_.emplace_back(layer, largest_magnitude(gradient));
     } else if (!is_finite(gradient)) {
       return note(layer);

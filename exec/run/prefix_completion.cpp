@@ -15,12 +15,6 @@ Tensors select(const Tensors& tensors, const at::Tensor& rows) {
   return selected;
 }
 
-Tensors to_host(const Tensors& tensors) {
-  Tensors here;
-  for (const at::Tensor& tensor : tensors) here.push_back(tensor.cpu().contiguous());
-  return here;
-}
-
 bool same_rows(const Tensors& a, const Tensors& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::memcmp(a[i].const_data_ptr(), b[i].const_data_ptr(), a[i].nbytes()) != 0) return false;
@@ -46,8 +40,16 @@ Tensors join(const std::vector<PrefixRows>& parts, std::int64_t count) {
 
 PrefixCompletion::PrefixCompletion(const StageContext& context)
     : depth_(context.activity.cached),
+      compute_(context.recorder.compute()),
       runner_(context, {.layers = {{LayerId{0}, LayerId{context.activity.cached - 1}}}},
               /*add_gradients=*/{}) {}
+
+Tensors PrefixCompletion::to_host(const Tensors& tensors) const {
+  compute_.finish();
+  Tensors here;
+  for (const at::Tensor& tensor : tensors) here.push_back(tensor.cpu().contiguous());
+  return here;
+}
 
 PrefixFeatures PrefixCompletion::find(PrefixCache& cache, std::span<const std::int64_t> ids,
                                       MicroBatchId micro_batch, const StageRunner::Data& data) {

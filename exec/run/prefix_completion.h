@@ -30,7 +30,11 @@ class PrefixCompletion {
   Tensors compute(const PrefixRows& part, std::int64_t size, MicroBatchId micro_batch,
                   const StageRunner::Data& data);
 
+  // Waits for the device and returns what it has made, on the host.
+  Tensors to_host(const Tensors& tensors) const;
+
   int depth_;
+  const ComputeDevice& compute_;
   StageRunner runner_;
 };
 

@@ -55,11 +55,11 @@ const StageRunner::Place& StageRunner::place_of(LayerId layer) const {
 StageRunner::Forwarded StageRunner::forward(MicroBatchId micro_batch, const Data& data,
                                             EdgeTensors inputs, const OldWeights& weights) {
   SavedMicroBatch saved{.data = data, .layers = {}, .brought = {}, .inputs = {}};
-  if (reads_samples_) saved.brought = recorder_.compute().bring(*data.samples);
+  if (reads_samples_) saved.brought = recorder_.compute().upload(*data.samples);
   if (saved.brought) {
     saved.data.samples = saved.brought.get();
     for (at::Tensor& tensor : saved.data.features.tensors) {
-      tensor = tensor.to(saved.brought->labels.device());
+      tensor = recorder_.compute().upload(tensor);
     }
   }
   if (work_.recomputes && has_backward_) {
@@ -110,7 +110,7 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
     const bool has_backward = keeps && activity_.backward(place.layer);
     if (model_.has_loss(place.layer)) {
       LayerGraph* const graph = has_backward ? &layer : nullptr;
-      forwarded.losses.push_back({place.layer, add_loss(place, saved.data, outputs[i], graph)});
+      forwarded.losses.push_back(add_loss(place, saved.data, outputs[i], graph));
     }
     if (has_backward) {
       const std::int64_t stash = meter ? count_stash(*meter, call.inputs, outputs[i]) : 0;
@@ -175,17 +175,22 @@ LayerGraph::Call StageRunner::make_call(const Place& place, const Data& data, Ed
   return call;
 }
 
-double StageRunner::add_loss(const Place& place, const Data& data, const Tensors& outputs,
-                             LayerGraph* graph) {
+LayerLoss StageRunner::add_loss(const Place& place, const Data& data, const Tensors& outputs,
+                                LayerGraph* graph) {
   const SteadyTime start = recorder_.now();
   const c10::AutoGradMode grad_mode(graph != nullptr);
   const LayerSpec& layer = model_.layers[place.layer.index()];
   const at::Tensor loss = layer.loss(outputs, data.samples->labels) * data.loss_scale;
-  (void)recorder_.end_work();  // item() would wait for a GPU without an end
-  const auto value = loss.item<double>();
+  LayerLoss told{.layer = place.layer};
+  if (recorder_.compute().lanes() != nullptr) {
+    told.unread = loss.detach();
+  } else {
+    (void)recorder_.end_work();  // item() would wait for a GPU without an end
+    told.value = loss.item<double>();
+  }
   if (graph != nullptr) graph->add_loss(loss);
   finish_phase(place.layer, LayerPhase::kLoss, count_of(data.samples), start);
-  return value;
+  return told;
 }
 
 // Returns the bytes of what enters the stage or comes from the cache, as far as layers with a
@@ -214,9 +219,7 @@ void StageRunner::finish_phase(LayerId layer, LayerPhase phase, int samples, Ste
     const auto elapsed = recorder_.end_work() - start;
     spin_until(start + elapsed + elapsed * measurement_.slow_percent / 100);
   }
-  if (!measurement_.layers) return;
-  recorder_.add_layer(
-      {layer, phase, samples, std::chrono::duration_cast<Duration>(recorder_.end_work() - start)});
+  if (measurement_.layers) recorder_.add_layer(layer, phase, samples, start);
 }
 
 }  // namespace frazil

@@ -36,6 +36,7 @@ struct StageWork {
 struct LayerLoss {
   LayerId layer;
   double value = 0;
+  at::Tensor unread = {};  // in place of the value, where the host runs ahead of the device
 };
 
 class StageRunner {
@@ -106,7 +107,8 @@ class StageRunner {
   void hand_out(const Place& place, const Tensors& outputs, Forwarded& forwarded) const;
   LayerGraph::Call make_call(const Place& place, const Data& data, EdgeTensors& inputs,
                              std::vector<Tensors>& outputs, std::vector<int>& readers) const;
-  double add_loss(const Place& place, const Data& data, const Tensors& outputs, LayerGraph* graph);
+  LayerLoss add_loss(const Place& place, const Data& data, const Tensors& outputs,
+                     LayerGraph* graph);
   std::int64_t count_kept(const SavedMicroBatch& saved) const;
   SavedMicroBatch take(MicroBatchId micro_batch);
   LayerGraph take_last(SavedMicroBatch& saved);

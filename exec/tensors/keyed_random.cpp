@@ -27,13 +27,17 @@ std::uint64_t mix_key(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::ui
 }
 
 // Draws a mask in the order of elements, whatever the strides of the tensor that it is for. It is
-// drawn on the host, so that a GPU drops what a core would.
+// drawn on the host, so that a GPU drops what a core would, and copied to a GPU in the order of its
+// work.
 at::Tensor draw_mask(at::IntArrayRef sizes, const at::TensorOptions& options, double rate,
                      at::Generator& generator) {
-  return at::empty(sizes, options.device(at::kCPU))
+  const bool is_for_gpu = options.device().is_cuda();
+  at::TensorOptions here = options.device(at::kCPU);
+  if (is_for_gpu) here = here.pinned_memory(true);
+  return at::empty(sizes, here)
       .bernoulli_(1 - rate, generator)
       .div_(1 - rate)
-      .to(options.device());
+      .to(options.device(), /*non_blocking=*/is_for_gpu);
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ po::options_description describe_flags() {
   flags.add_options()                                                                        //
       ("run", text_value("FILE"), "run configuration: model, data, optimizer")               //
       ("device", known_value("KIND", kDeviceWords), "what they are: cpu (default) or cuda")  //
+      ("gpus", text_value("LIST"),
+       "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
       ("devices", text_value("N"), "devices to use; default: one per core or GPU")           //
       ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")     //
       ("precision", known_value("TYPE", kPrecisionNames),

@@ -50,6 +50,8 @@ po::options_description describe_flags() {
        "synchronous")  //
       ("device", known_value("KIND", kDeviceWords),
        "what the cluster's devices are here: cpu (default) or cuda")  //
+      ("gpus", text_value("LIST"),
+       "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
       ("procs", text_value("N"),
        "spread the devices over so many processes of this machine (default: 1, all are threads of "
        "one)")                                                              //

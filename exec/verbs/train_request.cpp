@@ -234,7 +234,7 @@ TrainRequest read_request(const Flags& flags, const std::string& command, const 
   options.plan = request.stored.plan;
   options.schedules = request.stored.schedules;
   options.elastic = !request.stored.keep_plan;
-  options.processors = read_processors(request.stored.device);
+  options.processors = read_processors(flags, request.stored.device);
   const fs::path inputs = folder != nullptr ? folder->path() / "inputs" : fs::path();
   request.run_file = optional_text(flags, "run").value_or((inputs / "run.json").string());
   options.plan_file = optional_text(flags, "plan").value_or((inputs / "plan.json").string());

@@ -33,13 +33,32 @@ void choose_seed(const Flags& flags, RunConfig& config) {
   config.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 0, 0, kLargestSeed));
 }
 
-DeviceChoice read_processors(const Flags& flags) {
-  return read_processors(optional_text(flags, "device").value_or("cpu"));
+namespace {
+
+std::vector<int> read_gpus(const std::string& list) {
+  constexpr int kMostGpus = 1024;
+  std::vector<int> gpus = checked_flags("--gpus", list, 0, kMostGpus - 1);
+  std::vector<int> sorted = gpus;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    throw InputError("--gpus", 0, "GPU " + std::to_string(*twice) + " twice", "each GPU once");
+  }
+  return gpus;
 }
 
-DeviceChoice read_processors(const std::string& word) {
+}  // namespace
+
+DeviceChoice read_processors(const Flags& flags, const std::string& word) {
   DeviceChoice choice;
-  if (known_name("--device", word, kDeviceWords) == "cuda") choice.kind = DeviceKind::kCuda;
+  const std::string kind = optional_text(flags, "device").value_or(word);
+  if (known_name("--device", kind, kDeviceWords) == "cuda") choice.kind = DeviceKind::kCuda;
+  if (const auto gpus = optional_text(flags, "gpus")) {
+    if (choice.kind == DeviceKind::kCpu) refuse_flags("--gpus without --device cuda", "both");
+    choice.gpus = read_gpus(*gpus);
+  }
+  const char* const waits = std::getenv("FRAZIL_GPU_WAITS");
+  choice.waits = waits != nullptr && std::string(waits) == "1";
   check_devices(choice);
   return choice;
 }

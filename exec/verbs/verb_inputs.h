@@ -19,11 +19,12 @@ namespace frazil {
 RunConfig read_config(const Flags& flags);
 // Puts the seed of --seed, if that is given, in the place of the configuration's own.
 void choose_seed(const Flags& flags, RunConfig& config);
-// Returns what --device names: "cpu", the cores, also if the flag is not given, or "cuda", all GPUs
-// of this machine. Throws InputError for another word and if there is no GPU to use. Must be called
+// Returns what --device names: "cpu", the cores, also if the flag is not given, or "cuda", the GPUs
+// of --gpus, or else all of this machine. `word` stands for --device where that is not given. With
+// FRAZIL_GPU_WAITS=1 in the environment the host waits for GPUs after every action. Throws
+// InputError for another word, for --gpus of cores, and if there is no GPU to use. Must be called
 // before the first backward pass, for it opens the plug-in (exec/devices/load_accelerator.h).
-DeviceChoice read_processors(const Flags& flags);
-DeviceChoice read_processors(const std::string& word);
+DeviceChoice read_processors(const Flags& flags, const std::string& word = "cpu");
 // Makes sure that an epoch has at least one whole batch. Throws InputError naming `file`, the
 // run's, if not.
 void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file);

@@ -2,7 +2,10 @@
 // one JSON line each. `one_device_ms` is the same batch on one device without a pipeline,
 // `same_bits` says whether the weights are its. `action_overhead_us` is what an F or B costs beside
 // its layers, where backwards come whole; `step_overhead_us` a step beside its actions;
-// `peak_bytes` what the GPU's tensors have taken at most since the program began.
+// `peak_bytes` what the GPU's tensors have taken at most since the program began. `spans_ms` is the
+// time from the first span of a step to its last, as events tell it, `host_waits` how often the
+// host waits in a step, of all devices. With --waits each line has beside them the step of a host
+// that waits after every action: `waiting_ms`, `over_waiting`, `same_bits_waiting`.
 
 #include <algorithm>
 #include <cstdio>
@@ -38,10 +41,13 @@ struct Options {
   Precision precision = Precision::kFp32;
   int micro_batches = 8;
   int steps = 15;
+  bool compares_waiting = false;
 };
 
 struct Measured {
   Spread milliseconds;
+  Spread spans;           // in milliseconds
+  std::int64_t host_waits = 0;  // of a step
   Overheads overheads;
   std::uint64_t hash = 0;
   double loss = 0;  // of the last step
@@ -56,6 +62,8 @@ po::options_description describe_flags() {
       ("device", text(), "cpu (default) or cuda")                                              //
       ("devices", text(), "how many, a comma list; default: 2")                                //
       ("schedules", text(), "a comma list of what simulate lists, or replicas; default: all")  //
+      ("gpus", text(), "which GPUs, as 0,1; default: all")                                     //
+      ("waits", po::bool_switch(), "beside each, a host that waits after every action")        //
       ("share", po::bool_switch(), "streams share the GPU, without parts of their own")        //
       ("model", text(), "tiny (default), wide, base, vit-b16 or bert-large")                   //
       ("precision", text(), "fp32 (default) or bf16")                                          //
@@ -68,6 +76,7 @@ Options read_options(const Flags& flags) {
   Options options;
   options.processors = read_processors(flags);
   options.processors.splits = !is_set(flags, "share");
+  options.compares_waiting = is_set(flags, "waits") && options.processors.kind == DeviceKind::kCuda;
   if (const auto counts = optional_text(flags, "devices")) {
     options.devices = checked_flags("--devices", *counts, 1, 64);
   }
@@ -90,6 +99,15 @@ Measured measure(const Options& options, const BenchPlan& shape) {
   run.transition_to(make_bench_plan(run.structure(), shape));
   const auto batches = make_batches(options.model.config, shape, kWarmUp + options.steps, 1);
   std::vector<double> milliseconds;
+  std::vector<double> spans;
+  const auto count_waits = [&run, devices] {
+    std::int64_t waits = 0;
+    for (int d = 0; d < devices; ++d) {
+      waits += run.devices()[static_cast<std::size_t>(d)].host_waits();
+    }
+    return waits;
+  };
+  std::int64_t waits = 0;
   OverheadMeter overheads;
   double loss = 0;
   Step step = 0;
@@ -97,18 +115,24 @@ Measured measure(const Options& options, const BenchPlan& shape) {
   for (const bool layers : {false, true}) {
     run.measure({.layers = layers});
     for (const std::vector<Samples>& batch : batches) {
+      const std::int64_t waits_before = count_waits();
       const SteadyTime start = std::chrono::steady_clock::now();
-      const StepResult result = run.step(step++, optimizer.learning_rate, batch, layers);
+      const StepResult result = run.step(step++, optimizer.learning_rate, batch, true);
       const std::chrono::duration<double, std::milli> time =
           std::chrono::steady_clock::now() - start;
       const bool counts = &batch - batches.data() >= kWarmUp;
       if (layers && counts) overheads.add_step(result.wall, result.spans, run.take_layer_samples());
       if (layers && !counts) (void)run.take_layer_samples();
-      if (!layers && counts) milliseconds.push_back(time.count());
       loss = result.loss;
+      if (layers || !counts) continue;
+      milliseconds.push_back(time.count());
+      spans.push_back(to_ms(makespan({devices, result.spans})));
+      waits = count_waits() - waits_before;
     }
   }
   Measured measured{.milliseconds = find_spread(milliseconds),
+                    .spans = find_spread(spans),
+                    .host_waits = waits,
                     .overheads = overheads.overheads(),
                     .hash = run.weight_hash(),
                     .loss = loss,
@@ -117,6 +141,11 @@ Measured measure(const Options& options, const BenchPlan& shape) {
     measured.peak_bytes = load_accelerator().memory(0).peak;
   }
   return measured;
+}
+
+Options waiting_host(Options options) {
+  options.processors.waits = true;
+  return options;
 }
 
 bool has_whole_backwards(const Plan& plan, int devices) {
@@ -164,6 +193,8 @@ nlohmann::ordered_json to_line(const std::string& name, int devices, const Measu
       {"same_bits", measured.hash == one.hash},
       {"loss", measured.loss},
       {"peak_bytes", measured.peak_bytes},
+      {"spans_ms", measured.spans.median},
+      {"host_waits", measured.host_waits},
       {"action_overhead_us", static_cast<double>(measured.overheads.per_action.count()) * kMicro},
       {"step_overhead_us", static_cast<double>(measured.overheads.per_step.count()) * kMicro}};
 }
@@ -192,6 +223,13 @@ ExitCode run_steps(const Flags& flags) {
       line = to_line(name, devices, measured, one);
       same = same && measured.hash == one.hash;
       if (!is_whole) line.erase("action_overhead_us");
+      if (options.compares_waiting) {
+        const Measured waiting = measure(waiting_host(options), shape);
+        line["waiting_ms"] = waiting.milliseconds.median;
+        line["over_waiting"] = measured.milliseconds.median / waiting.milliseconds.median;
+        line["same_bits_waiting"] = measured.hash == waiting.hash;
+        same = same && measured.hash == waiting.hash;
+      }
     } catch (const InfeasibleError& error) {
       line["infeasible"] = error.what();
     }

@@ -159,15 +159,15 @@ part 'testing' 150 tests.txt "$build/bin/exec_gpu_tests"
 if grep -q 'SKIPPED' "$results/tests.txt"; then failed+=('testing, of which parts were skipped'); fi
 part 'testing devices on a plug-in of the tests' 60 stream_tests.txt "$build/bin/exec_devices_tests"
 if [ -x "$build/bin/nccl_two_processes" ]; then part 'two processes over NCCL' 95 nccl.jsonl "$build/bin/nccl_two_processes"; fi
-part 'streams with parts of the GPU' 120 parts.jsonl "$steps" --device cuda --devices 2,4 --steps 6
-part 'eight cores' 90 cores.jsonl "$steps" --device cpu --devices 8 --micro-batches 16 --steps 4 --schedules "$some"
-part 'streams that share the GPU' 60 shared.jsonl "$steps" --device cuda --devices 2,4 --steps 6 --share --schedules "$some"
-part 'the wide model' 60 wide.jsonl "$steps" --device cuda --devices 2,4 --steps 6 --model wide --schedules "$some"
+part 'streams that share the GPU, and a host that waits for them' 60 shared.jsonl "$steps" --device cuda --devices 2,4 --steps 6 --share --waits --schedules "$some"
 for model in vit-b16 bert-large; do
   for precision in fp32 bf16; do
-    part "$model in $precision" 60 "$model-$precision.jsonl" "$steps" --device cuda --devices 2 --steps 4 --model "$model" --precision "$precision" --schedules 1f1b,zb-h1
+    part "$model in $precision" 40 "$model-$precision.jsonl" "$steps" --device cuda --devices 2 --steps 4 --waits --model "$model" --precision "$precision" --schedules 1f1b
   done
 done
+part 'streams with parts of the GPU' 60 parts.jsonl "$steps" --device cuda --devices 2,4 --steps 4
+part 'the wide model, and a host that waits for it' 60 wide.jsonl "$steps" --device cuda --devices 2,4 --steps 6 --model wide --waits --schedules "$some"
+part 'eight cores' 60 cores.jsonl "$steps" --device cpu --devices 8 --micro-batches 16 --steps 4 --schedules "$some"
 {
   cat "$results/machine.txt"
   tail -n 12 "$results/tests.txt"
@@ -176,6 +176,7 @@ done
     printf '\n%s: lines with the bits of one device: %s, without: %s\n' "$file" \
       "$(grep -c '"same_bits":true' "$results/$file.jsonl")" "$(grep -c '"same_bits":false' "$results/$file.jsonl")"
     sed -nE 's/.*"schedule":"([^"]*)","devices":([0-9]*),.*"median_ms":([0-9.]*),.*"ratio":([0-9.]*),.*"loss":([0-9.e-]*),.*/\1 on \2: \3 ms, \4 of one device, loss \5/p' "$results/$file.jsonl"
+    sed -nE 's/.*"schedule":"([^"]*)","devices":([0-9]*),.*"spans_ms":([0-9.]*),"host_waits":([0-9.]*),.*"waiting_ms":([0-9.]*),"over_waiting":([0-9.]*),"same_bits_waiting":([a-z]*).*/\1 on \2: spans over \3 ms, \4 waits; \6 of the \5 ms of a host that waits, same bits: \7/p' "$results/$file.jsonl"
   done
 } >"$results/summary.txt" 2>/dev/null
 

@@ -1,5 +1,5 @@
 // The plug-in for GPUs under CUDA: implements exec/devices/accelerator.h through libtorch's own
-// CUDA streams and caching allocator.
+// CUDA streams and caching allocators.
 
 #include "exec/devices/accelerator.h"
 
@@ -10,10 +10,14 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <stdexcept>
 
+#include "exec/devices/cuda/event_pool.h"
+#include "exec/devices/cuda/gpu_copies.h"
 #include "exec/devices/cuda/stream_pool.h"
 
 namespace frazil {
@@ -35,18 +39,27 @@ StreamPool& pool() {
   return streams;
 }
 
+EventPool& events() {
+  static EventPool pool;
+  return pool;
+}
+
 [[noreturn]] void fail(cudaError_t error) {
   (void)cudaGetLastError();
   throw std::runtime_error(cudaGetErrorString(error));
 }
 
-bool has_done(cudaStream_t stream) {
-  const cudaError_t state = cudaStreamQuery(stream);
+// Takes the answer of a query.
+bool is_done(cudaError_t state) {
   if (state == cudaSuccess) return true;
   if (state != cudaErrorNotReady) fail(state);
   (void)cudaGetLastError();  // "not ready" is no error, but CUDA keeps it as one
   return false;
 }
+
+bool has_done(cudaStream_t stream) { return is_done(cudaStreamQuery(stream)); }
+
+GpuEvent& event_of(EventHandle handle) { return *static_cast<GpuEvent*>(handle); }
 
 int count_gpus() {
   int count = 0;
@@ -118,6 +131,52 @@ bool is_settled(int gpu) {
   return has_done(c10::cuda::getDefaultCUDAStream(index_of(gpu)).stream());
 }
 
+EventHandle record(StreamHandle handle, bool is_timed) {
+  const GpuStream& own = stream_of(handle);
+  GpuEvent* const event = events().take(own.gpu, is_timed);
+  if (const cudaError_t error = cudaEventRecord(event->event, own.stream); error != cudaSuccess) {
+    events().give_back(event);
+    fail(error);
+  }
+  return event;
+}
+
+void await(StreamHandle handle, EventHandle event) {
+  constexpr unsigned kNoFlags = 0;
+  const cudaError_t error =
+      cudaStreamWaitEvent(stream_of(handle).stream, event_of(event).event, kNoFlags);
+  if (error != cudaSuccess) fail(error);
+}
+
+bool has_passed(EventHandle event) { return is_done(cudaEventQuery(event_of(event).event)); }
+
+std::int64_t time_between(EventHandle first, EventHandle second) {
+  constexpr double kNanosecondsPerMillisecond = 1e6;
+  float milliseconds = 0;
+  const cudaError_t error =
+      cudaEventElapsedTime(&milliseconds, event_of(first).event, event_of(second).event);
+  if (error != cudaSuccess) fail(error);
+  return std::llround(static_cast<double>(milliseconds) * kNanosecondsPerMillisecond);
+}
+
+void drop(EventHandle event) { events().give_back(&event_of(event)); }
+
+at::Tensor upload(StreamHandle handle, const at::Tensor& tensor) {
+  return copy_to_gpu(tensor, stream_of(handle));
+}
+
+at::Tensor download(StreamHandle handle, const at::Tensor& tensor) {
+  return copy_to_host(tensor, stream_of(handle));
+}
+
+at::Tensor fetch(StreamHandle handle, const at::Tensor& tensor) {
+  return copy_between_gpus(tensor, stream_of(handle));
+}
+
+void begin_range(const char* text) { nvtxRangePushA(text); }
+
+void end_range() { nvtxRangePop(); }
+
 }  // namespace
 }  // namespace frazil
 
@@ -137,6 +196,16 @@ extern "C" const frazil::AcceleratorTable* frazil_accelerator() {
                                               .enter = frazil::enter,
                                               .is_idle = frazil::is_idle,
                                               .mark = frazil::mark,
-                                              .is_settled = frazil::is_settled};
+                                              .is_settled = frazil::is_settled,
+                                              .record = frazil::record,
+                                              .await = frazil::await,
+                                              .has_passed = frazil::has_passed,
+                                              .time_between = frazil::time_between,
+                                              .drop = frazil::drop,
+                                              .upload = frazil::upload,
+                                              .download = frazil::download,
+                                              .fetch = frazil::fetch,
+                                              .begin_range = frazil::begin_range,
+                                              .end_range = frazil::end_range};
   return &table;
 }

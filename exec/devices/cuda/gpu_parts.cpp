@@ -81,12 +81,26 @@ GpuParts split(int gpu, int parts) {
   return made;
 }
 
-cudaError_t try_event(cudaStream_t stream) {
-  cudaEvent_t event = nullptr;
-  cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-  if (error == cudaSuccess) error = cudaEventRecord(event, stream);
-  if (error == cudaSuccess) error = cudaEventSynchronize(event);
-  if (event != nullptr) (void)cudaEventDestroy(event);
+// Lets two streams wait for each other once, by timed events.
+cudaError_t try_events(cudaStream_t stream) {
+  cudaStream_t other = nullptr;
+  cudaEvent_t there = nullptr;
+  cudaEvent_t back = nullptr;
+  constexpr unsigned kNoFlags = 0;
+  cudaError_t error = cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+  if (error == cudaSuccess) error = cudaEventCreateWithFlags(&there, cudaEventDefault);
+  if (error == cudaSuccess) error = cudaEventRecord(there, stream);
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(other, there, kNoFlags);
+  if (error == cudaSuccess) error = cudaEventCreateWithFlags(&back, cudaEventDefault);
+  if (error == cudaSuccess) error = cudaEventRecord(back, other);
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(stream, back, kNoFlags);
+  if (error == cudaSuccess) error = cudaEventRecord(back, stream);
+  if (error == cudaSuccess) error = cudaEventSynchronize(back);
+  float milliseconds = 0;
+  if (error == cudaSuccess) error = cudaEventElapsedTime(&milliseconds, there, back);
+  if (back != nullptr) (void)cudaEventDestroy(back);
+  if (there != nullptr) (void)cudaEventDestroy(there);
+  if (other != nullptr) (void)cudaStreamDestroy(other);
   if (error != cudaSuccess) (void)cudaGetLastError();
   return error;
 }
@@ -111,7 +125,7 @@ cudaStream_t make_stream(CUgreenCtx part, std::string& why_not) {
     why_not = error.what();
     return nullptr;
   }
-  if (const cudaError_t error = try_event(stream); error != cudaSuccess) {
+  if (const cudaError_t error = try_events(stream); error != cudaSuccess) {
     why_not = std::string("a part's stream takes no events: ") + cudaGetErrorString(error);
     (void)cudaStreamDestroy(stream);
     return nullptr;

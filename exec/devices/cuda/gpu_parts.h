@@ -20,7 +20,7 @@ struct GpuParts {
 // Splits a GPU in one call, so that parts are disjoint. They live as long as the process.
 GpuParts split_gpu(int gpu, int parts);
 // Makes a stream that computes on one part alone. Returns none, with the reason in `why_not`, if it
-// does not work with events as torch's allocator needs them.
+// does not work with events as torch's allocator and the lanes of a device need them.
 cudaStream_t make_stream(CUgreenCtx part, std::string& why_not);
 
 }  // namespace frazil

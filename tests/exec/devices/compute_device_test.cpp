@@ -28,6 +28,13 @@ DeviceChoice fake_streams() {
   return {.kind = DeviceKind::kCuda, .gpus = {}, .splits = true, .plugin = FRAZIL_FAKE_PLUGIN};
 }
 
+// The host waits for these after every action.
+DeviceChoice waiting_streams() {
+  DeviceChoice choice = fake_streams();
+  choice.waits = true;
+  return choice;
+}
+
 class OnStreams : public testing::Test {
  protected:
   void SetUp() override { fake_.reset(); }
@@ -66,14 +73,17 @@ TEST_F(OnStreams, EveryPlanHasTheBitsOfCores) {
       {.cuts = {{}, {}}, .owned = {3, 3}, .mask = "00111"},
   };
   for (const PlanShape& shape : shapes) {
-    EXPECT_EQ(hash_of(fake_streams(), {shape}, clipping()), hash_of({}, {shape}, clipping()));
+    const std::uint64_t expected = hash_of({}, {shape}, clipping());
+    EXPECT_EQ(hash_of(fake_streams(), {shape}, clipping()), expected);
+    EXPECT_EQ(hash_of(waiting_streams(), {shape}, clipping()), expected);
   }
   const std::vector<PlanShape> moving = {shapes[0], shapes[3]};
   EXPECT_EQ(hash_of(fake_streams(), moving), hash_of({}, moving));
+  EXPECT_EQ(hash_of(waiting_streams(), moving), hash_of({}, moving));
 }
 
 TEST_F(OnStreams, ADifferentStreamIsEnteredOnceByEachThread) {
-  hash_of(fake_streams(), {{.cuts = {{2, 5}}}});
+  hash_of(waiting_streams(), {{.cuts = {{2, 5}}}});
   std::map<int, std::set<std::thread::id>> threads;  // by stream
   for (const FakeCall& call : fake_.calls) {
     if (call.kind == Kind::kAsk) threads[call.stream].insert(call.thread);
@@ -101,8 +111,8 @@ PlanShape two_stages() {
   return {.schedule = ScheduleKind::kGpipe, .micro_batches = 2, .cuts = {{4}}, .owned = {2}};
 }
 
-TEST_F(OnStreams, EachActionAndEachSendAndLossIsWaitedFor) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
+TEST_F(OnStreams, EachActionAndEachSendAndLossIsWaitedForIfTheHostIsToWait) {
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = waiting_streams()});
   run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.calls.clear();
   const StepResult result =
@@ -115,7 +125,7 @@ TEST_F(OnStreams, EachActionAndEachSendAndLossIsWaitedFor) {
 }
 
 TEST_F(OnStreams, WhatIsReceivedIsMarkedForTheReceiver) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = waiting_streams()});
   run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.calls.clear();
   run.step(0, 1e-2, small_micro_batches(0, two_stages().micro_batches));
@@ -132,7 +142,7 @@ TEST_F(OnStreams, WhatIsReceivedIsMarkedForTheReceiver) {
 }
 
 TEST_F(OnStreams, AReductionMarksWhatOwnersShip) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = waiting_streams()});
   run.transition_to(
       make_small_plan(run.structure(), {.micro_batches = 2, .cuts = {{}, {}}, .owned = {1, 1}}));
   fake_.calls.clear();
@@ -163,7 +173,7 @@ TEST_F(OnStreams, LayersThatMoveAreMarkedForTheirNewHolderAndSettled) {
 TEST_F(OnStreams, ABusyStreamIsAskedAgain) {
   const std::uint64_t expected = hash_of({}, {{.cuts = {{4}}}});
   fake_.busy_answers = 3;
-  EXPECT_EQ(hash_of(fake_streams(), {{.cuts = {{4}}}}), expected);
+  EXPECT_EQ(hash_of(waiting_streams(), {{.cuts = {{4}}}}), expected);
   int done = 0;
   int asked = 0;
   for (const FakeCall& call : fake_.calls) {
@@ -186,14 +196,27 @@ TEST_F(OnStreams, DevicesAreSpreadOverGpusInTurn) {
     return streams;
   };
   using Streams = std::vector<std::vector<int>>;
-  EXPECT_EQ(opened(fake_streams(), 2), (Streams{{0, 0, 2}, {0, 1, 2}}));
+  EXPECT_EQ(opened(waiting_streams(), 2), (Streams{{0, 0, 2}, {0, 1, 2}}));
   fake_.gpus = 2;
-  EXPECT_EQ(opened(fake_streams(), 5),
+  EXPECT_EQ(opened(waiting_streams(), 5),
             (Streams{{0, 0, 3}, {1, 0, 2}, {0, 1, 3}, {1, 1, 2}, {0, 2, 3}}));
-  DeviceChoice second = fake_streams();
+  DeviceChoice second = waiting_streams();
   second.gpus = {1};
   second.splits = false;
   EXPECT_EQ(opened(second, 2), (Streams{{1, 0, 1}, {1, 0, 1}}));
+}
+
+TEST_F(OnStreams, TheLanesOfADeviceShareItsPart) {
+  const ComputeDevices made(fake_streams(), 2);
+  ASSERT_EQ(fake_.streams.size(), 2 * kDeviceLanes);
+  for (std::size_t stream = 0; stream < fake_.streams.size(); ++stream) {
+    const auto device = static_cast<int>(stream < 2 ? stream : (stream - 2) / (kDeviceLanes - 1));
+    EXPECT_EQ(fake_.streams[stream].share, device);
+    EXPECT_EQ(fake_.streams[stream].shares, 2);
+    EXPECT_EQ(made[static_cast<std::size_t>(device)].place(), at::kCPU);
+  }
+  EXPECT_EQ(ComputeDevices(waiting_streams(), 2)[0].lanes(), nullptr);
+  EXPECT_EQ(ComputeDevices({}, 2)[0].lanes(), nullptr);
 }
 
 TEST_F(OnStreams, TheyAreDescribed) {
@@ -224,7 +247,7 @@ TEST_F(OnStreams, AnAbandonedWorldEndsTheWaitForAGpu) {
 }
 
 TEST_F(OnStreams, AGpusErrorNamesRankStepAndAction) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = waiting_streams()});
   run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.failing_stream = 0;
   fake_.asks_to_failure = 2;  // F, then SEND_F

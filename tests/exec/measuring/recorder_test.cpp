@@ -13,7 +13,7 @@ namespace {
 TEST(Recorder, GivesTheStepToAPairAndToBothItsHalves) {
   Recorder recorder(DeviceId{0}, SteadyTime{});
   recorder.add(make_pair_action(parse_action("1F3"), parse_action("2B1")), 4, Lane::kCompute,
-               recorder.now());
+               {recorder.now()});
   const Timeline recorded{1, recorder.take_spans()};
   ASSERT_EQ(recorded.spans.size(), 1U);
   EXPECT_EQ(recorded.spans[0].action.step, 4);

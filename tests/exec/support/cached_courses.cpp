@@ -42,7 +42,7 @@ Course take_course(const std::vector<PlanShape>& epochs, const CourseOptions& op
   config.dropout = 0.1;
   const Dataset data = make_synthetic(static_cast<int>(options.samples), 1, 1, 8, 10, kSeed);
   Run run(make_vit(config), {.clip_norm = 1}, kSeed,
-          most_devices(epochs) + (options.shared ? 1 : 0));
+          most_devices(epochs) + (options.shared ? 1 : 0), {.devices = options.devices});
   run.measure({.layers = true});
   std::optional<PrefixCache> cache;
   if (options.cache) {
@@ -62,6 +62,7 @@ Course take_course(const std::vector<PlanShape>& epochs, const CourseOptions& op
       const StepResult result = run.step(step, 3e-3, micro_batches, false, {},
                                          {order.begin() + first, order.begin() + first + count});
       course.losses.push_back(std::bit_cast<std::uint64_t>(result.loss));
+      options.after_step();
     }
     std::vector<std::int64_t>& forwards = course.forwards.emplace_back(kSmallLayers);
     for (const LayerSample& sample : run.take_layer_samples()) {

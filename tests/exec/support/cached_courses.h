@@ -2,6 +2,7 @@
 // Runs over epochs whose masks and plans change, with and without a cache of the frozen prefix.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct CourseOptions {
   // If set, the first stage is shared with one more device, the last, along this axis.
   std::optional<DeviceAxis> shared = std::nullopt;
   FileSystem files = real_file_system();
+  DeviceChoice devices = {};
+  std::function<void()> after_step = [] {};
 };
 
 struct Course {

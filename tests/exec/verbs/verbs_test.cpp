@@ -140,6 +140,20 @@ TEST_F(TrainingVerbs, RefuseAnUnknownKindOfDevice) {
   }
 }
 
+TEST_F(TrainingVerbs, RefuseAListOfGpusThatNamesNone) {
+  for (const auto& [verb, arguments] :
+       {std::pair("profile", kProfile), {"train", kTrain}, {"verify", kVerify}}) {
+    for (const auto& [flags, sentence] :
+         {std::pair("--gpus 0", "found --gpus without --device cuda, expected both"),
+          {"--device cuda --gpus 0,1,0", "--gpus: found GPU 0 twice, expected each GPU once"},
+          {"--device cuda --gpus 0,x", "--gpus"}}) {
+      expect_refusal(verb, arguments + " " + flags, 2);
+      const std::string said = folder_.run(verb, arguments + " " + flags).err;
+      EXPECT_NE(said.find(sentence), std::string::npos) << said;
+    }
+  }
+}
+
 TEST_F(TrainingVerbs, VerifyNamesTheWholeOfAPlantedSlowdownThatItCannotRead) {
   for (const std::string text : {"3:1.5", "3", "3:", ":20", "8:20", "x:20", "3:0", "3:1001"}) {
     const std::string said = folder_.run("verify", kVerify + "--plant " + text).err;

@@ -18,9 +18,10 @@ class GpuTest : public testing::Test {
   }
 };
 
-// Returns streams of the first GPU, with parts of their own or not.
-inline DeviceChoice streams(bool splits = true) {
-  return {.kind = DeviceKind::kCuda, .gpus = {0}, .splits = splits, .plugin = {}};
+// Returns streams of the first GPU, with parts of their own or not. The host runs ahead of them, or
+// waits after every action.
+inline DeviceChoice streams(bool splits = true, bool waits = false) {
+  return {.kind = DeviceKind::kCuda, .gpus = {0}, .splits = splits, .waits = waits, .plugin = {}};
 }
 
 }  // namespace frazil

@@ -97,6 +97,25 @@ TEST_F(GpuSameBits, OneStreamRepeatsItself) {
   }
 }
 
+TEST_F(GpuSameBits, AHostThatRunsAheadEqualsOneThatWaits) {
+  for (const TrainedVit& vit : trained_vits()) {
+    const std::map<Step, Plan> alone = {{0, one_device(vit)}};
+    const std::map<Step, Plan> moving = {
+        {0, place(vit, ScheduleKind::kZbH1, 2)},
+        {1, place(vit, ScheduleKind::kZbV, 2)},
+        {2, make_small_plan(structure_of(vit),
+                            {.micro_batches = 8, .cuts = {{}, {}}, .owned = {3, 5}})}};
+    for (const auto& [plans, devices] : {std::pair(alone, 1), std::pair(moving, 2)}) {
+      for (const bool splits : {false, true}) {
+        const Outcome ahead = run_plans(vit, plans, devices, streams(splits));
+        const Outcome waiting = run_plans(vit, plans, devices, streams(splits, /*waits=*/true));
+        EXPECT_EQ(ahead.hash, waiting.hash) << vit.name << " on " << devices << " streams";
+        EXPECT_EQ(ahead.losses, waiting.losses) << vit.name << " on " << devices << " streams";
+      }
+    }
+  }
+}
+
 TEST_F(GpuSameBits, SchedulesEqualOneStream) {
   for (const TrainedVit& vit : trained_vits()) {
     const std::uint64_t expected = run_plans(vit, {{0, one_device(vit)}}, 1, streams()).hash;
