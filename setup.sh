@@ -20,6 +20,7 @@ libboost-dev                  /usr/include/boost/graph/adjacency_list.hpp
 libboost-program-options-dev  /usr/lib/*/libboost_program_options.so
 nlohmann-json3-dev            /usr/include/nlohmann/json.hpp
 libfmt-dev                    /usr/include/fmt/core.h
+libgloo-dev                   /usr/include/gloo/config.h
 libgtest-dev                  /usr/include/gtest/gtest.h
 libgmock-dev                  /usr/include/gmock/gmock.h
 libbenchmark-dev              /usr/include/benchmark/benchmark.h

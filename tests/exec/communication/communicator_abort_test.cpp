@@ -93,7 +93,7 @@ TEST_P(CommunicatorAbort, FinishingAndLeavingAnAbortedWorldIsAllowed) {
 
 TEST_P(CommunicatorAbort, WorldsThatFailLeaveNoThreadNoFileAndTheNextOneWorks) {
   std::thread([] {}).join();  // a sanitizer may start a thread of its own with the first
-  (void)make_world(2);  // libraries keep files from their first use on
+  (void)make_world(2);        // libraries keep files from their first use on
   const std::ptrdiff_t threads = count_threads();
   const std::ptrdiff_t files = count_entries("/proc/self/fd");
   for (int round = 0; round < 20; ++round) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Processes that torchrun, elastic torchrun and mpirun really launch join each other.
+"""Processes that torchrun, elastic torchrun (also after a failure) and mpirun really launch join each other.
 
 Each launcher runs in a network namespace of its own, where only the loopback is: what the launchers themselves listen at, all
 addresses of the host, nobody reaches. Ends with code 77, and a reason, where the launcher or such a namespace cannot be had.
 
-    launchers.py torchrun|elastic|mpirun --program PROGRAM --python PYTHON
+    launchers.py torchrun|elastic|restart|mpirun --program PROGRAM --python PYTHON
 """
 
 import argparse
@@ -87,17 +87,22 @@ def check_torchrun(options, environment):
     check(run([command], environment), with_numbers(2, 0))
 
 
+def elastic_agent(options, *arguments):
+    torchrun = [options.python, "-m", "torch.distributed.run", "--nnodes=1:4", "--max-restarts=3", "--nproc-per-node=2"]
+    meeting = ["--rdzv-backend=c10d", "--rdzv-id=elastic", f"--rdzv-endpoint=127.0.0.1:{find_free_port()}"]
+    return [*torchrun, *meeting, "--rdzv-conf=last_call_timeout=3", "--monitor-interval=0.2", "--no-python", options.program, *arguments]
+
+
 def check_elastic(options, environment):
-    """Two agents, of which one's process fails: all processes are started again, and join again."""
-    torchrun = [options.python, "-m", "torch.distributed.run"]
-    command = [*torchrun, "--nnodes=1:4", "--max-restarts=3", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=elastic",
-               f"--rdzv-endpoint=127.0.0.1:{find_free_port()}", "--rdzv-conf=last_call_timeout=3", "--monitor-interval=0.2", "--no-python", options.program, "fail-first"]
-    text = run([command, command], environment)
-    # An agent may come alone to the first rendezvous; when the other comes all start again.
-    last = max(int(start) for _, _, start in find_joined(text))
-    joined = [entry for entry in find_joined(text) if entry[2] == str(last)]
-    if last == 0 or joined != with_numbers(4, last):
-        sys.exit(f"found {find_joined(text)}, expected processes 0 to 3 of 4 to have joined again in:\n{text}")
+    """Two agents, each with two processes."""
+    agent = elastic_agent(options)
+    check(run([agent, agent], environment), with_numbers(4, 0))
+
+
+def check_restart(options, environment):
+    """A process fails once all have joined: all are started again, and join again."""
+    text = run([elastic_agent(options, "fail-first")], environment)
+    check(text, sorted(with_numbers(2, 0) + with_numbers(2, 1)))
 
 
 def check_mpirun(options, environment):
@@ -108,7 +113,7 @@ def check_mpirun(options, environment):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("launcher", choices=["torchrun", "elastic", "mpirun"])
+    parser.add_argument("launcher", choices=["torchrun", "elastic", "restart", "mpirun"])
     parser.add_argument("--program", required=True)
     parser.add_argument("--python", required=True)
     parser.add_argument("--inside", action="store_true")
@@ -120,7 +125,7 @@ def main():
     if not options.inside:
         enter_namespace()
     raise_loopback()
-    checks = {"torchrun": check_torchrun, "elastic": check_elastic, "mpirun": check_mpirun}
+    checks = {"torchrun": check_torchrun, "elastic": check_elastic, "restart": check_restart, "mpirun": check_mpirun}
     with tempfile.TemporaryDirectory() as folder:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMI", "TORCHELASTIC_"))}
         checks[options.launcher](options, {**kept, "XDG_RUNTIME_DIR": folder, "OMP_NUM_THREADS": "1"})
