@@ -21,8 +21,11 @@ bool is_held_elsewhere(const at::Tensor& tensor) {
 class DeviceCommunicator final : public Communicator {
  public:
   DeviceCommunicator(std::unique_ptr<Communicator> world, const ComputeDevice& device,
-                     std::shared_ptr<MessageEvents> events)
-      : world_(std::move(world)), device_(device), events_(std::move(events)) {}
+                     std::shared_ptr<MessageEvents> events, bool carries_gpu_tensors)
+      : world_(std::move(world)),
+        device_(device),
+        events_(std::move(events)),
+        carries_gpu_tensors_(carries_gpu_tensors) {}
 
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
@@ -30,7 +33,9 @@ class DeviceCommunicator final : public Communicator {
   void send(int peer, const Tag& tag, Tensors tensors) override {
     if (!events_->has(peer)) {
       device_.finish();
-      for (at::Tensor& tensor : tensors) tensor = tensor.cpu();
+      if (!carries_gpu_tensors_) {
+        for (at::Tensor& tensor : tensors) tensor = tensor.cpu();
+      }
     } else if (const GpuLanes* const lanes = device_.lanes()) {
       if (tag.kind == MessageKind::kActivationGradient) keep_apart(tensors);
       events_->post(rank(), peer, tag, lanes->hand_over());
@@ -45,6 +50,10 @@ class DeviceCommunicator final : public Communicator {
     Tensors tensors = world_->receive(peer, tag);
     if (!events_->has(peer)) {
       if (is_of_host(tag)) return tensors;
+      if (carries_gpu_tensors_) {
+        device_.receive(tensors);
+        return tensors;
+      }
       for (at::Tensor& tensor : tensors) tensor = device_.upload(tensor);
     } else if (const GpuLanes* const lanes = device_.lanes()) {
       lanes->receive(tensors, events_->take(peer, rank(), tag));
@@ -77,19 +86,21 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Communicator> world_;
   ComputeDevice device_;
   std::shared_ptr<MessageEvents> events_;
+  bool carries_gpu_tensors_;
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<Communicator>> on_devices(
-    std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices) {
+    std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices,
+    bool carries_gpu_tensors) {
   if (communicators.empty() || !devices[0].is_gpu()) return communicators;
   std::set<int> ranks;
   for (const auto& communicator : communicators) ranks.insert(communicator->rank());
   const auto events = std::make_shared<MessageEvents>(std::move(ranks));
   for (std::size_t d = 0; d < communicators.size(); ++d) {
-    communicators[d] =
-        std::make_unique<DeviceCommunicator>(std::move(communicators[d]), devices[d], events);
+    communicators[d] = std::make_unique<DeviceCommunicator>(std::move(communicators[d]), devices[d],
+                                                            events, carries_gpu_tensors);
   }
   return communicators;
 }

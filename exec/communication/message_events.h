@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "exec/communication/message_tag.h"
+#include "exec/links/message_tag.h"
 #include "exec/devices/device_event.h"
 
 namespace frazil {
