@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -176,6 +178,26 @@ TEST(PeerLinks, LendALargeTensorUntilItIsRead) {
   EXPECT_TRUE(at::equal(pair.b->received[0].tensors[1], at::ones({2})));
   pair.a->links.look();
   EXPECT_TRUE(weak.expired());
+}
+
+// Steps are not to wait for a long row of loans.
+TEST(PeerLinks, TakeASmallFrameBetweenLoansOverTheOtherSocket) {
+  Pair pair;
+  pair.open();
+  pair.get_acquainted();
+  if (!pair.a->links.lends_to(1))
+    GTEST_SKIP() << "the system lets no process read another's memory";
+  for (int i = 0; i < 10; ++i) {
+    pair.a->links.send(1, LinkSocket::kBulk, numbered(i), {at::full({1 << 16}, i)});
+  }
+  pair.a->links.send(1, LinkSocket::kSteps, numbered(10), {at::ones({2})});
+  ASSERT_TRUE(pair.b->receive(11));
+  std::vector<std::int32_t> order;
+  for (const Received& received : pair.b->received) order.push_back(received.head.tag.index);
+  EXPECT_LT(std::find(order.begin(), order.end(), 10) - order.begin(), 3);
+  order.erase(std::find(order.begin(), order.end(), 10));
+  EXPECT_EQ(order, (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_TRUE(at::equal(pair.b->received.back().tensors[0], at::full({1 << 16}, 9)));
 }
 
 TEST(PeerLinks, LendNothingWhereEitherEndDoesNot) {
