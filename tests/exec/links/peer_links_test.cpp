@@ -44,7 +44,7 @@ struct Place {
                            }});
   }
   bool wait_for(const std::function<bool()>& is_over) {
-    return links.wait(mutex, changed, is_over, seconds(20));
+    return links.wait(mutex, changed, is_over, seconds(300));
   }
   bool receive(std::size_t count) {
     return wait_for([&] { return received.size() >= count; });
@@ -272,10 +272,10 @@ TEST(PeerLinks, GiveCreditUntilAPeerTakesNothingMore) {
   EXPECT_GE(sent, 2);
   EXPECT_LT(sent, 20);
   EXPECT_FALSE(pair.a->links.wait_for_credit(
-      1, 400'000, [] { return false; }, milliseconds(20)));
+      1, 400'000, [] { return false; }, milliseconds(300)));
   std::thread reading([&] { pair.b->receive(static_cast<std::size_t>(sent)); });
   EXPECT_TRUE(pair.a->links.wait_for_credit(
-      1, 400'000, [] { return false; }, seconds(20)));
+      1, 400'000, [] { return false; }, seconds(300)));
   reading.join();
 }
 
