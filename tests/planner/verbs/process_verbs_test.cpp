@@ -23,7 +23,8 @@ class ProcessVerbs : public testing::Test {
                         path("model.json"));
     const Outcome made = run("cluster", kCluster + " --out cluster.json");
     ASSERT_EQ(made.code, 0) << made.err;
-    const Outcome planned = run("plan", kFiles + "--batch 4 --max-replicas 1 --out plan.json");
+    const Outcome planned =
+        run("plan", kFiles + "--batch 4 --max-replicas 1 --schedules 1f1b --out plan.json");
     ASSERT_EQ(planned.code, 0) << planned.err;
   }
 
