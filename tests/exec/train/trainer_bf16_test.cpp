@@ -38,27 +38,35 @@ TEST(Bf16Training, OfTheDigitsEndsWithinAPercentOfFp32) {
   EXPECT_GT(narrow.accuracy, 0.9);
 }
 
-// Freezing, plans that change, and a cache of the frozen prefix.
-TEST(Bf16Training, GivesTheSameBitsTwice) {
+// The second epoch keeps what the third finds; the fourth freezes more.
+RunConfig cached_config() {
   RunConfig config = tiny_config();
+  config.epochs = 4;
+  config.freeze.policy =
+      AlphaFreeze{.alpha = 0.5, .start = 1, .interval = 2, .unit = PaceUnit::kEpochs};
   config.cache.kind = CacheConfig::Kind::kOn;
   config.cache.admission = CacheConfig::Admission::kAlways;
-  const TrainOptions options = narrow_options(config, Precision::kBf16);
+  return config;
+}
+
+TEST(Bf16Training, GivesTheSameBitsTwiceWhilePlansChange) {
+  const TrainOptions options = narrow_options(cached_config(), Precision::kBf16);
   const TrainResult first = train(options, load_data(options.config));
   const TrainResult second = train(options, load_data(options.config));
   EXPECT_EQ(first.weight_hash, second.weight_hash);
   EXPECT_EQ(first.loss, second.loss);
+  EXPECT_GT(first.phases.size(), 2U);
   ASSERT_TRUE(first.cache.has_value());
   EXPECT_GT(first.cache->counts.found, 0);
 }
 
 TEST(Bf16Training, FindsInTheCacheWhatThePrefixPutsOut) {
-  RunConfig config = tiny_config();
-  config.cache.kind = CacheConfig::Kind::kOn;
-  config.cache.admission = CacheConfig::Admission::kAlways;
+  RunConfig config = cached_config();
   config.cache.check = true;  // ends the run if what is cached has other bits
   const TrainOptions options = narrow_options(config, Precision::kBf16);
-  EXPECT_NO_THROW((void)train(options, load_data(options.config)));
+  const TrainResult result = train(options, load_data(options.config));
+  ASSERT_TRUE(result.cache.has_value());
+  EXPECT_GT(result.cache->counts.found, 0);
 }
 
 }  // namespace
