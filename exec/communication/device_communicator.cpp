@@ -11,8 +11,12 @@
 namespace frazil {
 namespace {
 
-// Norms and scales are host tensors on both ends.
-bool is_of_host(const Tag& tag) { return tag.kind == MessageKind::kSquaredNorms; }
+// True for what lies on the device at both ends, whatever the message has come through.
+bool is_of_device(const Tag& tag) {
+  return tag.kind == MessageKind::kActivation || tag.kind == MessageKind::kActivationGradient ||
+         tag.kind == MessageKind::kGradientNodes || tag.kind == MessageKind::kGradientSum ||
+         tag.kind == MessageKind::kTiedSum;
+}
 
 bool is_held_elsewhere(const at::Tensor& tensor) {
   return tensor.use_count() > 1 || tensor.storage().use_count() > 1;
@@ -30,7 +34,6 @@ class DeviceCommunicator final : public Communicator {
   void send(int peer, const Tag& tag, Tensors tensors) override {
     if (!events_->has(peer)) {
       device_.finish();
-      for (at::Tensor& tensor : tensors) tensor = tensor.cpu();
     } else if (const GpuLanes* const lanes = device_.lanes()) {
       if (tag.kind == MessageKind::kActivationGradient) keep_apart(tensors);
       events_->post(rank(), peer, tag, lanes->hand_over());
@@ -44,8 +47,10 @@ class DeviceCommunicator final : public Communicator {
   Tensors receive(int peer, const Tag& tag) override {
     Tensors tensors = world_->receive(peer, tag);
     if (!events_->has(peer)) {
-      if (is_of_host(tag)) return tensors;
-      for (at::Tensor& tensor : tensors) tensor = device_.upload(tensor);
+      device_.receive(tensors);
+      for (at::Tensor& tensor : tensors) {
+        if (tensor.is_cpu() && is_of_device(tag)) tensor = device_.upload(tensor);
+      }
     } else if (const GpuLanes* const lanes = device_.lanes()) {
       lanes->receive(tensors, events_->take(peer, rank(), tag));
     } else {
@@ -58,6 +63,8 @@ class DeviceCommunicator final : public Communicator {
   void check() override { world_->check(); }
   bool sum_in_group(const at::Tensor& flat, const std::vector<int>& group,
                     const Tag& tag) override {
+    const auto is_afar = [this](int rank) { return !events_->has(rank); };
+    if (std::any_of(group.begin(), group.end(), is_afar)) device_.finish();
     return world_->sum_in_group(flat, group, tag);
   }
   void abort(const std::string& reason) override { world_->abort(reason); }

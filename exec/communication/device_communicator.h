@@ -12,8 +12,8 @@
 namespace frazil {
 
 // Wraps the communicators of this process's devices so, device by device; returns them as they are
-// if the devices are cores. Messages to and from ranks that are not among them go through the host,
-// which waits for them.
+// if the devices are cores. Before a message leaves for a rank that is not among them, the host
+// waits for the device.
 std::vector<std::unique_ptr<Communicator>> on_devices(
     std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices);
 
