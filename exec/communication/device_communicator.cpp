@@ -11,7 +11,8 @@
 namespace frazil {
 namespace {
 
-// True for what lies on the device at both ends, whatever the message has come through.
+// True for what lies on the device at both ends, whatever the message has come through. The counts
+// of a layer's state and norms are read on the host.
 bool is_of_device(const Tag& tag) {
   return tag.kind == MessageKind::kActivation || tag.kind == MessageKind::kActivationGradient ||
          tag.kind == MessageKind::kGradientNodes || tag.kind == MessageKind::kGradientSum ||
@@ -25,8 +26,11 @@ bool is_held_elsewhere(const at::Tensor& tensor) {
 class DeviceCommunicator final : public Communicator {
  public:
   DeviceCommunicator(std::unique_ptr<Communicator> world, const ComputeDevice& device,
-                     std::shared_ptr<MessageEvents> events)
-      : world_(std::move(world)), device_(device), events_(std::move(events)) {}
+                     std::shared_ptr<MessageEvents> events, bool carries_gpu_tensors)
+      : world_(std::move(world)),
+        device_(device),
+        events_(std::move(events)),
+        carries_gpu_tensors_(carries_gpu_tensors) {}
 
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
@@ -34,6 +38,9 @@ class DeviceCommunicator final : public Communicator {
   void send(int peer, const Tag& tag, Tensors tensors) override {
     if (!events_->has(peer)) {
       device_.finish();
+      if (!carries_gpu_tensors_) {
+        for (at::Tensor& tensor : tensors) tensor = tensor.cpu();
+      }
     } else if (const GpuLanes* const lanes = device_.lanes()) {
       if (tag.kind == MessageKind::kActivationGradient) keep_apart(tensors);
       events_->post(rank(), peer, tag, lanes->hand_over());
@@ -47,9 +54,10 @@ class DeviceCommunicator final : public Communicator {
   Tensors receive(int peer, const Tag& tag) override {
     Tensors tensors = world_->receive(peer, tag);
     if (!events_->has(peer)) {
-      device_.receive(tensors);
-      for (at::Tensor& tensor : tensors) {
-        if (tensor.is_cpu() && is_of_device(tag)) tensor = device_.upload(tensor);
+      if (carries_gpu_tensors_) {
+        device_.receive(tensors);
+      } else if (is_of_device(tag)) {
+        for (at::Tensor& tensor : tensors) tensor = device_.upload(tensor);
       }
     } else if (const GpuLanes* const lanes = device_.lanes()) {
       lanes->receive(tensors, events_->take(peer, rank(), tag));
@@ -64,7 +72,7 @@ class DeviceCommunicator final : public Communicator {
   bool sum_in_group(const at::Tensor& flat, const std::vector<int>& group,
                     const Tag& tag) override {
     const auto is_afar = [this](int rank) { return !events_->has(rank); };
-    if (std::any_of(group.begin(), group.end(), is_afar)) device_.finish();
+    if (!carries_gpu_tensors_ && std::any_of(group.begin(), group.end(), is_afar)) device_.finish();
     return world_->sum_in_group(flat, group, tag);
   }
   void abort(const std::string& reason) override { world_->abort(reason); }
@@ -84,19 +92,21 @@ class DeviceCommunicator final : public Communicator {
   std::unique_ptr<Communicator> world_;
   ComputeDevice device_;
   std::shared_ptr<MessageEvents> events_;
+  bool carries_gpu_tensors_;
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<Communicator>> on_devices(
-    std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices) {
+    std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices,
+    bool carries_gpu_tensors) {
   if (communicators.empty() || !devices[0].is_gpu()) return communicators;
   std::set<int> ranks;
   for (const auto& communicator : communicators) ranks.insert(communicator->rank());
   const auto events = std::make_shared<MessageEvents>(std::move(ranks));
   for (std::size_t d = 0; d < communicators.size(); ++d) {
-    communicators[d] =
-        std::make_unique<DeviceCommunicator>(std::move(communicators[d]), devices[d], events);
+    communicators[d] = std::make_unique<DeviceCommunicator>(std::move(communicators[d]), devices[d],
+                                                            events, carries_gpu_tensors);
   }
   return communicators;
 }

@@ -12,9 +12,10 @@
 namespace frazil {
 
 // Wraps the communicators of this process's devices so, device by device; returns them as they are
-// if the devices are cores. Before a message leaves for a rank that is not among them, the host
-// waits for the device.
+// if the devices are cores. Messages to and from ranks that are not among them go through the host,
+// which waits for them, unless the world itself carries the tensors of GPUs, as NCCL does.
 std::vector<std::unique_ptr<Communicator>> on_devices(
-    std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices);
+    std::vector<std::unique_ptr<Communicator>> communicators, const ComputeDevices& devices,
+    bool carries_gpu_tensors = false);
 
 }  // namespace frazil

@@ -49,7 +49,7 @@ Tensors pack(const LayerState& state, bool freezes) {
 
 LayerState unpack(Tensors packed, const StateMemory& memory) {
   ENSURE(!packed.empty() && packed[0].numel() == kCounts, "a packed state begins with its counts");
-  const at::Tensor head = packed[0];
+  const at::Tensor head = packed[0].cpu();
   const auto* counts = head.const_data_ptr<std::int64_t>();
   const std::int64_t tensors = counts[1] + counts[2] + counts[3] + counts[4];
   ENSURE(std::all_of(counts, counts + kCounts, [](std::int64_t count) { return count >= 0; }) &&

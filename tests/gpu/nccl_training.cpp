@@ -51,7 +51,7 @@ Hashes train_here(const Case& one, const DeviceChoice& gpu) {
   run.transition_to(make_case(run.structure(), one));
   for (Step step = 0; step < kSteps; ++step) run.step(step, 1e-2, small_micro_batches(step, 6));
   Hashes all;
-  for (const DeviceState& state : run.states()) all.merge(RankTraining::hashes_of(state));
+  for (const DeviceState& state : run.pool().states()) all.merge(RankTraining::hashes_of(state));
   return all;
 }
 
@@ -63,14 +63,16 @@ Hashes train_rank(const NcclPair& pair, const Case& one, const ComputeDevices& d
       make_structure(model, optimizer_bytes_per_parameter_byte(optimizer));
   const StepProgram program =
       make_program(make_case(structure, one), structure, 2, true, MessageOrder::kAsSent);
-  const auto communicator = on_device(over_nccl(make_pair_world(pair.rank(), pair.socket()),
-                                                {.table = &pair.table(),
-                                                 .gpu = 0,
-                                                 .place = devices[0].place(),
-                                                 .peers = {},
-                                                 .most_blocks = 2,
-                                                 .waits = {.deadline = std::chrono::seconds(10)}}),
-                                      devices[0]);
+  std::vector<std::unique_ptr<Communicator>> own;
+  own.push_back(over_nccl(make_pair_world(pair.rank(), pair.socket()),
+                          {.table = &pair.table(),
+                           .gpu = 0,
+                           .place = devices[0].place(),
+                           .peers = {},
+                           .most_blocks = 2,
+                           .waits = {.deadline = std::chrono::seconds(10)}}));
+  const auto communicators = on_devices(std::move(own), devices, /*carries_gpu_tensors=*/true);
+  const auto& communicator = communicators.front();
   RankTraining training(model, optimizer, kSeed, program, *communicator, devices[0]);
   devices.settle();
   for (Step step = 0; step < kSteps; ++step) {

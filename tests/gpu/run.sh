@@ -20,12 +20,12 @@ collect() {
   local file libraries=/usr/lib/x86_64-linux-gnu
   [ -f build/.ninja_deps ] || stop 2 "found no build, expected one by cmake --preset release to collect from"
   mkdir -p "$1/lib" || exit 1
-  ninja -C build -t deps | grep -oE '/usr/include/(boost|fmt|nlohmann|gtest|gmock|xxhash|zlib|zconf|x86_64-linux-gnu/zconf)[^ ]*' | sort -u | while read -r file; do
+  ninja -C build -t deps | grep -oE '/usr/include/(boost|fmt|nlohmann|gtest|gmock|xxhash|zlib|zconf|openssl|gloo|x86_64-linux-gnu/zconf|x86_64-linux-gnu/openssl)[^ ]*' | sort -u | while read -r file; do
     install -D -m 644 "$file" "$1/include/${file#/usr/include/}"
   done
   # What CMake's own modules look at to know a version.
-  for file in boost/version.hpp gtest/gtest.h zlib.h; do install -D -m 644 "/usr/include/$file" "$1/include/$file"; done
-  cp "$libraries"/lib{gtest,gtest_main,boost_program_options,z}.a "$1/lib/" || stop 2 "a static library to collect is missing in $libraries"
+  for file in boost/version.hpp gtest/gtest.h zlib.h openssl/ssl.h openssl/crypto.h openssl/opensslv.h; do install -D -m 644 "/usr/include/$file" "$1/include/$file"; done
+  cp "$libraries"/lib{gtest,gtest_main,boost_program_options,z,crypto}.a "$1/lib/" || stop 2 "a static library to collect is missing in $libraries"
   # fmt comes as a shared one, and by its name there must be no links: what carries the folder may drop them. Its CMake files count folders
   # upwards to find it.
   mkdir -p "$1/lib/x86_64-linux-gnu/cmake" "$1/share/cmake"
@@ -136,9 +136,11 @@ part() {
 # A machine may have some of Boost with CMake files of its own, which would be asked before the folder of what was brought along.
 configure() {
   local own=OFF
+  local crypto=()
   if [ -d "$needs/include/boost" ]; then own=ON; fi
+  if [ -f "$needs/lib/libcrypto.a" ]; then crypto=("-DOPENSSL_ROOT_DIR=$needs" "-DOPENSSL_CRYPTO_LIBRARY=$needs/lib/libcrypto.a" "-DOPENSSL_INCLUDE_DIR=$needs/include"); fi
   PATH=$PATH:/usr/local/cuda/bin cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
-    "-DFRAZIL_TORCH=$torch" -DFRAZIL_BENCH=OFF "-DCMAKE_PREFIX_PATH=$needs" "-DBOOST_ROOT=$needs" "-DCMAKE_LIBRARY_PATH=$needs/lib" "-DBoost_NO_BOOST_CMAKE=$own"
+    "-DFRAZIL_TORCH=$torch" -DFRAZIL_BENCH=OFF "-DCMAKE_PREFIX_PATH=$needs" "-DBOOST_ROOT=$needs" "-DCMAKE_LIBRARY_PATH=$needs/lib" "-DBoost_NO_BOOST_CMAKE=$own" "${crypto[@]}"
 }
 export needs build torch compiler
 export -f configure

@@ -18,7 +18,7 @@ NcclHeader make_header() {
     header.id->bytes[b] = static_cast<char>(b * 7);
   }
   header.tensors = {{.by_nccl = true, .type = at::kBFloat16, .sizes = {3, 0, 5}},
-                    {.by_nccl = false},
+                    {.by_nccl = false, .type = at::kFloat, .sizes = {}},
                     {.by_nccl = true, .type = at::kLong, .sizes = {}}};
   return header;
 }
@@ -26,7 +26,9 @@ NcclHeader make_header() {
 void expect_equal(const NcclHeader& a, const NcclHeader& b) {
   EXPECT_EQ(a.order, b.order);
   ASSERT_EQ(a.id.has_value(), b.id.has_value());
-  if (a.id) EXPECT_EQ(a.id->bytes, b.id->bytes);
+  if (a.id) {
+    EXPECT_EQ(a.id->bytes, b.id->bytes);
+  }
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
   for (std::size_t t = 0; t < a.tensors.size(); ++t) {
     EXPECT_EQ(a.tensors[t].by_nccl, b.tensors[t].by_nccl);

@@ -100,7 +100,7 @@ TEST(Bf16, KeepsWeightsGradientsAndMomentsInFp32) {
     run.measure({.gradient_sums = true});
     run.transition_to(make_plan(model.in(kBf16), {.devices = 2}));
     run.step(0, 1e-2, model.samples({.seed = 1}));
-    for (const DeviceState& device : run.states()) {
+    for (const DeviceState& device : run.pool().states()) {
       for (const auto& [layer, state] : device) {
         for (const auto* const tensors :
              {&state.parameters, &state.first_moment, &state.second_moment, &state.gradient_sums}) {

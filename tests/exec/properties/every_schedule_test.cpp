@@ -11,6 +11,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "profiles/error.h"
 #include "tests/exec/support/family_plans.h"
+#include "tests/exec/support/test_run.h"
 
 namespace frazil {
 namespace {
