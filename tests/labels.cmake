@@ -10,6 +10,7 @@ set(thorough
   exec_communication_tests/CommunicatorDeadlockByTag.IsFoundInRandomProgramsExactlyWhenOneRankAtATimeFindsIt
   exec_communication_tests/ForkedProcess
   exec_communication_tests/ProcessCommunicator.LeavesNoFileAndNoThreadAfterAHundredWorlds
+  exec_devices_tests/EnqueuedSteps
   exec_devices_tests/OnStreams
   exec_devices_tests/Workers
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads

@@ -11,8 +11,13 @@
 namespace frazil {
 namespace {
 
-// Norms and scales are host tensors on both ends.
-bool is_of_host(const Tag& tag) { return tag.kind == MessageKind::kSquaredNorms; }
+// True for what lies on the device at both ends, whatever the message has come through. The counts
+// of a layer's state and norms are read on the host.
+bool is_of_device(const Tag& tag) {
+  return tag.kind == MessageKind::kActivation || tag.kind == MessageKind::kActivationGradient ||
+         tag.kind == MessageKind::kGradientNodes || tag.kind == MessageKind::kGradientSum ||
+         tag.kind == MessageKind::kTiedSum;
+}
 
 bool is_held_elsewhere(const at::Tensor& tensor) {
   return tensor.use_count() > 1 || tensor.storage().use_count() > 1;
@@ -49,12 +54,11 @@ class DeviceCommunicator final : public Communicator {
   Tensors receive(int peer, const Tag& tag) override {
     Tensors tensors = world_->receive(peer, tag);
     if (!events_->has(peer)) {
-      if (is_of_host(tag)) return tensors;
       if (carries_gpu_tensors_) {
         device_.receive(tensors);
-        return tensors;
+      } else if (is_of_device(tag)) {
+        for (at::Tensor& tensor : tensors) tensor = device_.upload(tensor);
       }
-      for (at::Tensor& tensor : tensors) tensor = device_.upload(tensor);
     } else if (const GpuLanes* const lanes = device_.lanes()) {
       lanes->receive(tensors, events_->take(peer, rank(), tag));
     } else {
@@ -67,6 +71,8 @@ class DeviceCommunicator final : public Communicator {
   void check() override { world_->check(); }
   bool sum_in_group(const at::Tensor& flat, const std::vector<int>& group,
                     const Tag& tag) override {
+    const auto is_afar = [this](int rank) { return !events_->has(rank); };
+    if (!carries_gpu_tensors_ && std::any_of(group.begin(), group.end(), is_afar)) device_.finish();
     return world_->sum_in_group(flat, group, tag);
   }
   void abort(const std::string& reason) override { world_->abort(reason); }

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "exec/links/message_tag.h"
 #include "exec/devices/device_event.h"
+#include "exec/links/message_tag.h"
 
 namespace frazil {
 

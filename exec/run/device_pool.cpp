@@ -313,8 +313,13 @@ void DevicePool::refuse_after_failure() const {
 void DevicePool::run_job(const std::function<void(DeviceId)>& job,
                          const std::function<std::string(DeviceId)>& where) {
   refuse_after_failure();
+  // A step has waited for its devices; what other jobs have left for them is waited for here.
+  const auto whole = [&](DeviceId device) {
+    job(device);
+    if (!where) devices_[local(device)].finish();
+  };
   try {
-    workers_.run(job, [this](const std::string& reason) { abort(reason); },
+    workers_.run(whole, [this](const std::string& reason) { abort(reason); },
                  {.time = std::max<Duration>(wait_limit_->time(), std::chrono::seconds(1)),
                   .progress = [this] { return ended_actions_.load(std::memory_order_relaxed); },
                   .place = where});

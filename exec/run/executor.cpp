@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -136,6 +137,22 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
     rethrow_at({.rank = device_.value, .step = input.step, .action = action_});
   }
   return std::move(losses_);
+}
+
+// Waits for what a device that the host has run ahead of was given so far.
+void Executor::catch_up() {
+  const Action* const here = action_;
+  recorder_.catch_up([this](const Action* action) { action_ = action; });
+  action_ = here;
+}
+
+// Reads what such a device has been asked for so far.
+void Executor::read_numbers() {
+  if (unread() == nullptr) return;
+  const GpuLanes& lanes = *recorder_.compute().lanes();
+  unread_.fetch(lanes);
+  lanes.wait_for(lanes.record(DeviceLane::kCompute));
+  unread_.deliver();
 }
 
 // Waits for a device that the host has run ahead of, and reads what it has left to be read.
@@ -346,14 +363,13 @@ void Executor::receive(const Action& action) {
 
 // Norms and votes go through the host.
 void Executor::pass_barrier() {
-  const Action* const here = action_;
-  recorder_.catch_up([this](const Action* action) { action_ = action; });
-  action_ = here;
+  catch_up();
   if (optimizer_.clip_norm > 0) {
     clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
                                   input_.step, optimizer_.clip_norm);
   }
   if (commit_ == nullptr) return;
+  read_numbers();
   recorder_.compute().finish();
   commit_->vote(device_, input_.step, *limit_, encode(losses_));
 }
@@ -399,9 +415,12 @@ void Executor::note_squares(LayerId layer, const Tensors& gradients) {
     recorder_.add_gradient_squares({layer, sum_squares(gradients)});
     return;
   }
-  for (const at::Tensor& gradient : gradients) {
-    unread_.add(sum_of_squares(gradient), [this, layer](double squares) {
-      recorder_.add_gradient_squares({layer, squares});
+  const auto sum = std::make_shared<double>(0);
+  for (std::size_t p = 0; p < gradients.size(); ++p) {
+    const bool is_last = p + 1 == gradients.size();
+    unread_.add(sum_of_squares(gradients[p]), [this, layer, sum, is_last](double squares) {
+      *sum += squares;
+      if (is_last) recorder_.add_gradient_squares({layer, *sum});
     });
   }
 }

@@ -63,6 +63,8 @@ class Executor {
   void store_features(const Action& action, const Tensors& features);
   void note_losses(MicroBatchId micro_batch, const std::vector<LayerLoss>& losses, double share);
   void note_squares(LayerId layer, const Tensors& gradients);
+  void catch_up();
+  void read_numbers();
   void settle();
   UnreadNumbers* unread() { return recorder_.compute().lanes() == nullptr ? nullptr : &unread_; }
   void backward(const Action& action);

@@ -93,17 +93,16 @@ void expect_ordered(const Steps& course) {
 }
 
 TEST_F(EnqueuedSteps, OfEveryScheduleHaveAnEventForEveryOrder) {
+  bool clips = false;
   for (const ScheduleFacts& facts : all_schedules()) {
-    for (const bool clips : {false, true}) {
-      if (clips && facts.versions != WeightVersions::kSync) continue;
-      FamilyForm form{.kind = facts.kind, .chunks = chunks_of(facts).front()};
-      form.mask = clips ? "01111" : "11111";
-      SCOPED_TRACE(name_of(form));
-      const Plan plan = place_family(form, small_structure());
-      expect_ordered({.plans = {plan, plan},
-                      .devices = form.devices,
-                      .optimizer = make_family_optimizer(clips)});
-    }
+    clips = !clips && facts.versions == WeightVersions::kSync;  // every second one
+    FamilyForm form{.kind = facts.kind, .chunks = chunks_of(facts).front(), .micro_batches = 4};
+    form.mask = clips ? "01111" : "11111";
+    SCOPED_TRACE(name_of(form));
+    const Plan plan = place_family(form, small_structure());
+    expect_ordered({.plans = {plan, plan},
+                    .devices = form.devices,
+                    .optimizer = make_family_optimizer(clips)});
   }
 }
 
@@ -117,13 +116,9 @@ TEST_F(EnqueuedSteps, OfReplicasAndUnequalCutsHaveAnEventForEveryOrder) {
   std::vector<Plan> plans;
   int devices = 0;
   for (const PlanShape& shape : shapes) {
-    for (const ReductionMode mode : {ReductionMode::kExact, ReductionMode::kFast}) {
-      Plan plan = make_small_plan(small_structure(), shape);
-      plan.reduction = mode;
-      SCOPED_TRACE(std::to_string(devices_of(shape)) + " devices");
-      expect_ordered({.plans = {plan, plan}, .devices = devices_of(shape)});
-    }
     plans.push_back(make_small_plan(small_structure(), shape));
+    plans.push_back(plans.back());
+    plans.back().reduction = ReductionMode::kFast;
     devices = std::max(devices, devices_of(shape));
   }
   expect_ordered({.plans = plans, .devices = devices, .optimizer = make_family_optimizer(true)});
@@ -311,7 +306,9 @@ bool keeps_memory(MessageKind kind, bool is_held) {
   at::Tensor tensor = at::ones({4});
   const void* const memory = tensor.const_data_ptr();
   const at::Tensor alias = is_held ? tensor.detach() : at::Tensor();
-  world[0]->send(1, {.kind = kind}, {std::move(tensor)});
+  Tensors sent;
+  sent.push_back(std::move(tensor));
+  world[0]->send(1, {.kind = kind}, std::move(sent));
   const Tensors received = world[1]->receive(0, {.kind = kind});
   EXPECT_TRUE(at::equal(received.at(0), at::ones({4})));
   return received.at(0).const_data_ptr() == memory;

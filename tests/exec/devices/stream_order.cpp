@@ -9,15 +9,6 @@
 namespace frazil {
 namespace {
 
-void collect(const c10::IValue& value, std::vector<c10::Storage>& into) {
-  if (value.isTensor()) {
-    const at::Tensor& tensor = value.toTensor();
-    if (tensor.defined() && tensor.has_storage()) into.push_back(tensor.storage());
-  } else if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) collect(element, into);
-  }
-}
-
 // Tells which arguments of an operation it writes to.
 std::vector<bool> written_arguments(const at::RecordFunction& function) {
   std::vector<bool> written;
@@ -36,15 +27,37 @@ bool is_fused_update(const std::string& name) { return name.starts_with("aten::_
 
 thread_local int fused_updates = 0;  // under way in this thread
 
-bool holds(const std::vector<c10::Storage>& some, const c10::Storage& one) {
-  return std::any_of(some.begin(), some.end(), [&](const c10::Storage& other) {
-    return other.unsafeGetStorageImpl() == one.unsafeGetStorageImpl();
-  });
+// The bytes from a tensor's first element to its last.
+std::pair<std::uintptr_t, std::uintptr_t> find_bytes(const at::Tensor& tensor) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.storage().data()) +
+                     static_cast<std::uintptr_t>(tensor.storage_offset()) * tensor.itemsize();
+  if (tensor.numel() == 0) return {begin, begin};
+  std::int64_t last = 0;
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+    last += (tensor.size(d) - 1) * tensor.stride(d);
+  }
+  return {begin, begin + static_cast<std::uintptr_t>(last + 1) * tensor.itemsize()};
 }
 
 }  // namespace
 
 StreamOrder* StreamOrder::current_ = nullptr;
+
+void StreamOrder::collect(const c10::IValue& value, std::vector<Part>& into) {
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    if (!tensor.defined() || !tensor.has_storage()) return;
+    const auto [begin, end] = find_bytes(tensor);
+    into.push_back({tensor.storage(), begin, end});
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) collect(element, into);
+  }
+}
+
+bool StreamOrder::holds(const std::vector<Part>& some, const c10::Storage& one) {
+  return std::any_of(some.begin(), some.end(),
+                     [&](const Part& part) { return key(part.storage) == key(one); });
+}
 
 StreamOrder::StreamOrder(const std::string& plugin) : StreamOrder(plugin, Sight()) {}
 
@@ -82,7 +95,7 @@ std::unique_ptr<at::ObserverContext> StreamOrder::begin(const at::RecordFunction
 }
 
 void StreamOrder::end(const at::RecordFunction& function, at::ObserverContext* context) {
-  std::vector<c10::Storage> outputs;
+  std::vector<Part> outputs;
   for (const c10::IValue& output : function.outputs()) collect(output, outputs);
   const auto& operation = static_cast<const Operation&>(*context);
   current_->run(operation, outputs);
@@ -133,21 +146,24 @@ StreamOrder::State& StreamOrder::state_of(const c10::Storage& storage) {
   return found->second;
 }
 
-void StreamOrder::check(const Use& earlier, const Use& now, const std::string& what) {
-  if (earlier.stream < 0 || earlier.stream == now.stream) return;
-  if (streams_[now.stream][earlier.stream] >= earlier.time) return;
-  faults_.insert(now.operation + " on stream " + std::to_string(now.stream) + " " + what + " " +
-                 earlier.operation + " on stream " + std::to_string(earlier.stream));
+void StreamOrder::check(const std::vector<Use>& earlier, const Use& now, const std::string& what) {
+  for (const Use& use : earlier) {
+    if (use.stream == now.stream || use.end <= now.begin || now.end <= use.begin) continue;
+    if (streams_[now.stream][use.stream] >= use.time) continue;
+    faults_.insert(now.operation + " on stream " + std::to_string(now.stream) + " " + what + " " +
+                   use.operation + " on stream " + std::to_string(use.stream));
+  }
 }
 
 void StreamOrder::check_host(const State& state, const Operation& operation) {
-  const Use& write = state.write;
-  if (write.stream < 0 || hosts_[std::this_thread::get_id()][write.stream] >= write.time) return;
-  faults_.insert("the host's " + operation.name + " reads before it has waited for " +
-                 write.operation + " on stream " + std::to_string(write.stream));
+  for (const Use& write : state.writes) {
+    if (hosts_[std::this_thread::get_id()][write.stream] >= write.time) continue;
+    faults_.insert("the host's " + operation.name + " reads before it has waited for " +
+                   write.operation + " on stream " + std::to_string(write.stream));
+  }
 }
 
-void StreamOrder::run(const Operation& operation, const std::vector<c10::Storage>& outputs) {
+void StreamOrder::run(const Operation& operation, const std::vector<Part>& outputs) {
   const int stream = current_stream_();
   if (stream < 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -157,51 +173,64 @@ void StreamOrder::run(const Operation& operation, const std::vector<c10::Storage
   if (is_copy && operation.name != "aten::clone") return;  // a part of the copy
   const bool is_download = is_copy && copying->second == FakeCall::Kind::kDownload;
   const bool is_upload = is_copy && copying->second == FakeCall::Kind::kUpload;
+  if (is_copy) copying_.erase(copying);
   if (operation.name == "aten::_local_scalar_dense" && fused_updates == 0) ++items_;
   bool is_of_host = !is_copy && !operation.reads.empty() && operation.writes.empty();
-  for (const c10::Storage& storage : operation.reads) {
-    const bool is_on_host = is_known(storage) && state_of(storage).is_on_host;
-    if (is_on_host) check_host(state_of(storage), operation);
+  for (const Part& part : operation.reads) {
+    const bool is_on_host = is_known(part.storage) && state_of(part.storage).is_on_host;
+    if (is_on_host) check_host(state_of(part.storage), operation);
     is_of_host = is_of_host && is_on_host;
   }
-  Use use{.stream = stream, .time = 0, .operation = operation.name};
+  int time = 0;
   if (!is_of_host) {
     join(streams_[stream], hosts_[thread]);
-    use.time = ++streams_[stream][stream];
+    time = ++streams_[stream][stream];
   }
-  const auto touch = [&](const c10::Storage& storage) -> State& {
-    State& state = state_of(storage);
-    if (state.home >= 0 && state.home != stream && !state.is_on_host &&
-        !state.marked.contains(stream)) {
-      faults_.insert(operation.name + " on stream " + std::to_string(stream) +
-                     " uses memory of stream " + std::to_string(state.home) +
-                     ", which the allocator has not been told");
-    }
-    return state;
+  const auto use_of = [&](const Part& part) {
+    return Use{stream, time, operation.name, part.begin, part.end};
   };
   if (!is_of_host && !is_upload) {
-    for (const c10::Storage& storage : operation.reads) {
-      State& state = touch(storage);
-      if (state.write.stream >= 0 && state.write.stream != stream) ++reads_across_;
-      check(state.write, use, "is not ordered behind");
-      state.reads[stream] = use;
-    }
+    for (const Part& part : operation.reads) read(use_of(part), state_of(part.storage));
   }
-  for (const c10::Storage& storage : operation.writes) {
-    State& state = touch(storage);
-    check(state.write, use, "writes without order behind");
-    for (const auto& [other, read] : state.reads) check(read, use, "writes without order behind");
-    state.write = use;
-    state.reads.clear();
-  }
-  for (const c10::Storage& storage : outputs) {
-    if (holds(operation.reads, storage) || holds(operation.writes, storage)) continue;
-    State& state = state_of(storage);
+  for (const Part& part : operation.writes) write(use_of(part), state_of(part.storage));
+  for (const Part& part : outputs) {
+    if (holds(operation.reads, part.storage) || holds(operation.writes, part.storage)) continue;
+    State& state = state_of(part.storage);
     if (state.home < 0) state.home = stream;
     state.is_on_host = is_of_host || is_download;
-    state.write = is_of_host ? Use() : use;
+    if (!is_of_host) write(use_of(part), state);
   }
-  if (is_copy) copying_.erase(thread);
+}
+
+void StreamOrder::check_memory(const Use& use, const State& state) {
+  if (state.home < 0 || state.home == use.stream || state.is_on_host) return;
+  if (state.marked.contains(use.stream)) return;
+  faults_.insert(use.operation + " on stream " + std::to_string(use.stream) +
+                 " uses memory of stream " + std::to_string(state.home) +
+                 ", which the allocator has not been told");
+}
+
+void StreamOrder::read(const Use& use, State& state) {
+  check_memory(use, state);
+  for (const Use& write : state.writes) reads_across_ += write.stream != use.stream ? 1 : 0;
+  check(state.writes, use, "is not ordered behind");
+  const auto is_again = [&](const Use& other) {
+    return other.stream == use.stream && other.begin == use.begin && other.end == use.end;
+  };
+  std::erase_if(state.reads, is_again);
+  state.reads.push_back(use);
+}
+
+void StreamOrder::write(const Use& use, State& state) {
+  check_memory(use, state);
+  check(state.writes, use, "writes without order behind");
+  check(state.reads, use, "writes without order behind");
+  const auto is_covered = [&](const Use& other) {
+    return use.begin <= other.begin && other.end <= use.end;
+  };
+  std::erase_if(state.writes, is_covered);
+  std::erase_if(state.reads, is_covered);
+  state.writes.push_back(use);
 }
 
 void StreamOrder::end_step() {

@@ -55,33 +55,46 @@ class StreamOrder {
   using Clock = std::map<int, int>;  // by stream: its operations so far
   using Memory = const void*;
 
+  // The bytes of a tensor, as far as they may lie in its storage.
+  struct Part {
+    c10::Storage storage;
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+  };
   struct Use {
     int stream = -1;
     int time = 0;
     std::string operation;
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
   };
   struct State {
     std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> alive;  // keeps the address
     int home = -1;
     bool is_on_host = false;
-    Use write;
-    std::map<int, Use> reads;  // the last of each stream
+    std::vector<Use> writes;  // of parts that no later one covers
+    std::vector<Use> reads;   // since they were written
     std::set<int> marked;
   };
   struct Operation : at::ObserverContext {
     std::string name;
-    std::vector<c10::Storage> reads;
-    std::vector<c10::Storage> writes;
+    std::vector<Part> reads;
+    std::vector<Part> writes;
   };
 
   static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function);
   static void end(const at::RecordFunction& function, at::ObserverContext* context);
   void note(const FakeCall& call);
-  void run(const Operation& operation, const std::vector<c10::Storage>& outputs);
+  static void collect(const c10::IValue& value, std::vector<Part>& into);
+  static bool holds(const std::vector<Part>& some, const c10::Storage& one);
+  void run(const Operation& operation, const std::vector<Part>& outputs);
   State& state_of(const c10::Storage& storage);
   bool is_known(const c10::Storage& storage) const { return states_.contains(key(storage)); }
   static Memory key(const c10::Storage& storage) { return storage.unsafeGetStorageImpl(); }
-  void check(const Use& earlier, const Use& now, const std::string& what);
+  void check(const std::vector<Use>& earlier, const Use& now, const std::string& what);
+  void check_memory(const Use& use, const State& state);
+  void read(const Use& use, State& state);
+  void write(const Use& use, State& state);
   void check_host(const State& state, const Operation& operation);
   static void join(Clock& into, const Clock& from);
 
