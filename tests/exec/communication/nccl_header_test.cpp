@@ -26,7 +26,9 @@ NcclHeader make_header() {
 void expect_equal(const NcclHeader& a, const NcclHeader& b) {
   EXPECT_EQ(a.order, b.order);
   ASSERT_EQ(a.id.has_value(), b.id.has_value());
-  if (a.id) EXPECT_EQ(a.id->bytes, b.id->bytes);
+  if (a.id) {
+    EXPECT_EQ(a.id->bytes, b.id->bytes);
+  }
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
   for (std::size_t t = 0; t < a.tensors.size(); ++t) {
     EXPECT_EQ(a.tensors[t].by_nccl, b.tensors[t].by_nccl);
