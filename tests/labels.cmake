@@ -8,6 +8,8 @@ set(thorough
   exec_checkpoint_tests/StepJournal.LosesNoAcknowledgedStepWithThePower
   exec_communication_tests/CommunicatorAbort.WorldsThatFailLeaveNoThreadNoFileAndTheNextOneWorks
   exec_communication_tests/CommunicatorDeadlockByTag.IsFoundInRandomProgramsExactlyWhenOneRankAtATimeFindsIt
+  exec_communication_tests/ForkedProcess
+  exec_communication_tests/ProcessCommunicator.LeavesNoFileAndNoThreadAfterAHundredWorlds
   exec_devices_tests/OnStreams
   exec_devices_tests/Workers
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
@@ -159,6 +161,7 @@ if(sanitizer STREQUAL "thread")
     exec_checkpoint_tests/DurableTraining
     exec_checkpoint_tests/OtherKernels
     exec_checkpoint_tests/UnknownKernels
+    exec_communication_tests/ForkedProcess
     exec_threads_tests/CachedMemory
     exec_threads_tests/CachedTraining.InBfloat16SaysThatItRounds
     exec_threads_tests/CachedTraining.IsRefusedWhereItCannotBe

@@ -14,15 +14,10 @@
 #include <vector>
 
 #include "exec/communication/communicator.h"
+#include "exec/communication/process_place.h"
 #include "exec/links/peer_links.h"
 
 namespace frazil {
-
-struct ProcessPlace {
-  int process = 0;                   // this one
-  std::vector<int> process_of_rank;  // by rank
-  int ranks_on_host = 0;             // 0: all of them
-};
 
 // Returns the communicators of this process's ranks, in the order of ranks; rank() and size() are
 // those of the world. Every process calls it with the same epoch, ranks and options. A later call

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "exec/communication/mailbox_room.h"
-#include "exec/communication/process_communicator.h"
+#include "exec/communication/process_place.h"
 #include "exec/communication/settlement.h"
 
 namespace frazil {

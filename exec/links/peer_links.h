@@ -22,23 +22,17 @@
 #include <thread>
 #include <vector>
 
+#include "exec/links/alarm.h"
 #include "exec/links/frame.h"
+#include "exec/links/peer_sockets.h"
 #include "exec/links/reader_role.h"
-#include "exec/links/socket.h"
 #include "exec/links/tensor_pool.h"
 #include "exec/tensors/tensors.h"
 #include "profiles/units.h"
 
 namespace frazil {
 
-enum class LinkSocket : std::uint8_t { kSteps, kBulk };
-LinkSocket socket_of(MessageLane lane);
-
-// The sockets to one process; both closed for the own process, or for one that is gone.
-struct PeerSockets {
-  Descriptor steps;
-  Descriptor bulk;
-};
+struct LinkPeer;
 
 struct LinkOptions {
   // Per process: bytes that are sent but neither written to the socket nor, if lent, read. Over it
@@ -106,7 +100,6 @@ class PeerLinks {
   void nudge();
 
  private:
-  struct Peer;
   struct Early {
     int process = 0;
     FrameHead head;
@@ -115,26 +108,26 @@ class PeerLinks {
   using Clock = std::chrono::steady_clock;
 
   void greet(int process);
-  void lend(Peer& peer, FrameHead& head, Tensors& tensors);
+  void lend(LinkPeer& peer, FrameHead& head, Tensors& tensors);
   void write_on();
   void read_ready(Duration limit);
   void read_from(int process, LinkSocket socket);
   void take_frame(int process, LinkSocket socket, FrameHead&& head, Tensors&& tensors);
   bool take_own(int process, FrameHead& head);
-  bool borrow(Peer& peer, LinkSocket socket, FrameHead& head, Tensors& tensors);
+  bool borrow(LinkPeer& peer, LinkSocket socket, FrameHead& head, Tensors& tensors);
   void hand_on(int process, FrameHead&& head, Tensors&& tensors);
-  void drop(Peer& peer);
+  void drop(LinkPeer& peer);
   void free_credit();
   bool read_until(std::mutex& mutex, const std::function<bool()>& is_over, Clock::time_point until);
   void finish_sending();
 
   LinkOptions options_;
   TensorPool pool_;
-  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<std::unique_ptr<LinkPeer>> peers_;
   std::string mark_;  // by which others recognise this process's memory
 
   ReaderRole reading_;
-  Descriptor alarm_;  // wakes the reader
+  Alarm alarm_;  // wakes the reader
   std::atomic<bool> is_polling_{false};
 
   mutable std::mutex credit_mutex_;
@@ -150,13 +143,9 @@ class PeerLinks {
   std::atomic<std::uint64_t> lent_bytes_{0};
   std::atomic<std::uint64_t> queued_{0};
 
-  Descriptor writer_alarm_;
+  Alarm writer_alarm_;
   std::atomic<bool> is_ending_{false};
   std::thread writer_;
 };
-
-// Returns what each of `processes` processes that a parent will fork needs: entry [a][b] holds the
-// sockets of process a to process b.
-std::vector<std::vector<PeerSockets>> make_socket_pairs(int processes);
 
 }  // namespace frazil

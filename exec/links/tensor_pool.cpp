@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "exec/links/checksum.h"
+
 namespace frazil {
 namespace {
 
@@ -66,6 +68,10 @@ at::Tensor make_dense(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   const at::Tensor here = tensor.is_cpu() ? tensor : tensor.cpu();
   return here.is_non_overlapping_and_dense() ? here : here.contiguous();
+}
+
+std::uint32_t sum_bytes(const at::Tensor& tensor) {
+  return tensor.defined() ? crc32c(tensor.const_data_ptr(), tensor.nbytes()) : 0;
 }
 
 }  // namespace frazil

@@ -29,5 +29,7 @@ class TensorPool {
 TensorHead describe(const at::Tensor& tensor);
 // Returns the tensor as describe() can take it: itself, or a copy.
 at::Tensor make_dense(const at::Tensor& tensor);
+// Returns the checksum of its bytes; 0 for an undefined one. Requires: no gaps.
+std::uint32_t sum_bytes(const at::Tensor& tensor);
 
 }  // namespace frazil
