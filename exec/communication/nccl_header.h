@@ -16,13 +16,13 @@ namespace frazil {
 struct TensorForm {
   bool by_nccl = true;  // else the tensor stands beside the header
   at::ScalarType type = at::kFloat;
-  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> sizes = {};
 };
 
 struct NcclHeader {
-  std::int64_t order = 0;    // among the messages of its sender, receiver and lane
-  std::optional<NcclId> id;  // of the connection, with the first message that needs it
-  std::vector<TensorForm> tensors;
+  std::int64_t order = 0;         // among the messages of its sender, receiver and lane
+  std::optional<NcclId> id = {};  // of the connection, with the first message that needs it
+  std::vector<TensorForm> tensors = {};
 };
 
 // Returns the header as a host tensor.

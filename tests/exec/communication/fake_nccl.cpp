@@ -15,8 +15,6 @@
 #include <thread>
 #include <tuple>
 
-#include "profiles/error.h"
-
 #ifndef FAKE_NCCL_VERSION
 #define FAKE_NCCL_VERSION frazil::kNcclVersion
 #endif
@@ -511,7 +509,7 @@ void forget(NcclMark mark) {
 
 void reset_fake_nccl(const FakeNcclFault& fault) {
   const std::lock_guard<std::mutex> lock(state().mutex);
-  ENSURE(state().ends.empty(), "the world before has ended");
+  if (!state().ends.empty()) throw std::logic_error("the world before has not ended");
   state().is_released = false;
   state().fault = fault;
   state().counts = {};
