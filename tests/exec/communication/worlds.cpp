@@ -5,8 +5,20 @@
 #include "tests/exec/communication/gloo_worlds.h"
 #include "tests/exec/communication/process_worlds.h"
 
+#if defined(__has_feature)
+#define FRAZIL_HAS_FEATURE(name) __has_feature(name)
+#else
+#define FRAZIL_HAS_FEATURE(name) 0
+#endif
+
 namespace frazil {
 namespace {
+
+#if defined(__SANITIZE_THREAD__) || FRAZIL_HAS_FEATURE(thread_sanitizer)
+constexpr bool kIsThreadSanitized = true;
+#else
+constexpr bool kIsThreadSanitized = false;
+#endif
 
 // `processes`: 0 for as many as ranks.
 WorldKind over_links(const std::string& name, int processes, bool by_tcp) {
@@ -31,15 +43,19 @@ WorldKind by_gloo(const std::string& name, int processes) {
 }  // namespace
 
 std::vector<WorldKind> common_worlds() {
-  return {{.name = "in_process",
-           .make = make_in_process_communicators,
-           .shares_memory = true,
-           .sees_all_waits = true},
-          over_links("unix", 0, false),
-          over_links("tcp", 0, true),
-          over_links("mixed", 2, false),
-          by_gloo("gloo", 0),
-          by_gloo("gloo_mixed", 2)};
+  std::vector<WorldKind> worlds = {{.name = "in_process",
+                                    .make = make_in_process_communicators,
+                                    .shares_memory = true,
+                                    .sees_all_waits = true},
+                                   over_links("unix", 0, false),
+                                   over_links("tcp", 0, true),
+                                   over_links("mixed", 2, false)};
+  // Gloo's threads are libtorch's, which the thread sanitizer does not know.
+  if (!kIsThreadSanitized) {
+    worlds.push_back(by_gloo("gloo", 0));
+    worlds.push_back(by_gloo("gloo_mixed", 2));
+  }
+  return worlds;
 }
 
 std::vector<WorldKind> worlds_by_tag() {
