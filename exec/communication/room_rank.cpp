@@ -1,5 +1,6 @@
 #include "exec/communication/room_rank.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -56,19 +57,36 @@ Tensors RoomRank::receive(int peer, const Tag& tag) {
 
 std::optional<PostedMessage> RoomRank::spin_for(Mailbox& box, const MessageKey& key) {
   const auto until = Clock::now() + kSpin;
+  const bool spins = spins_ && !takes_break();
   do {
     const std::uint64_t seen = box.posts.load(std::memory_order_acquire);
     {
       const std::lock_guard<std::mutex> lock(box.mutex);
-      if (std::optional<PostedMessage> message = take(box, key)) return message;
+      if (std::optional<PostedMessage> message = take(box, key)) {
+        if (spins) break_ = 0;
+        return message;
+      }
     }
-    if (!spins_) return std::nullopt;
+    if (!spins) return std::nullopt;
     while (box.posts.load(std::memory_order_acquire) == seen) {
-      if (room_->aborted() || Clock::now() > until) return std::nullopt;
+      if (room_->aborted() || Clock::now() > until) return give_up();
       if (room_->outside().look) room_->outside().look();
     }
   } while (Clock::now() < until);
+  return give_up();
+}
+
+// A spin in vain keeps a core from those that other processes need it for, so the next waits go to
+// sleep at once, up to 64 of them. Ranks of one process always spin.
+std::nullopt_t RoomRank::give_up() {
+  if (room_->outside().look) left_of_break_ = break_ = std::clamp(2 * break_, 1, 64);
   return std::nullopt;
+}
+
+bool RoomRank::takes_break() {
+  if (left_of_break_ == 0) return false;
+  --left_of_break_;
+  return true;
 }
 
 // Waits asleep until the message is there and takes it; none if the world is aborted.

@@ -36,6 +36,8 @@ class RoomRank {
 
   static std::uint64_t& count(Counts& counts, int peer, const Tag& tag);
   std::optional<PostedMessage> spin_for(Mailbox& box, const MessageKey& key);
+  std::nullopt_t give_up();
+  bool takes_break();
   std::optional<PostedMessage> sleep_for(Mailbox& box, const MessageKey& key);
   void check_order(const MessageKey& key, std::uint64_t order);
   std::string find_skipped(const MessageKey& key, std::uint64_t order);
@@ -43,6 +45,8 @@ class RoomRank {
   std::shared_ptr<MailboxRoom> room_;
   int rank_;
   bool spins_;
+  int break_ = 0;  // waits that do not spin, after the last one that did in vain
+  int left_of_break_ = 0;
   Counts sent_;
   Counts received_;
 };

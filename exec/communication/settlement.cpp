@@ -35,14 +35,14 @@ void Settlement::take_cause(int process, bool is_settled, const WorldCause& caus
     if (!is_settled) tell(process, true);
     return;
   }
-  awaited_.erase(process);
   if (is_settled || !proposer_ || process < *proposer_) begin(process, cause);
   if (is_settled) {
     is_settled_ = true;
     settled_.notify_all();
     return;
   }
-  if (proposes_) return settle_if_heard();
+  // An answer, whether or not this process proposes as well: a proposal of its own does not say
+  // that it has read the other's.
   links_->send(process, LinkSocket::kSteps, {.kind = FrameKind::kAnswer, .epoch = epoch_});
 }
 
@@ -72,8 +72,10 @@ void Settlement::wait() {
     // The thread that ended the world has not yet proposed its cause.
     until = proposer_ ? settles_at_ : Clock::now() + links_->moment;
   }
-  links_->wait(
-      mutex_, settled_, [&] { return is_settled_; }, until - Clock::now());
+  const auto is_over = [&] { return is_settled_; };
+  if (links_->wait(mutex_, settled_, is_over, until - Clock::now())) return;
+  // This thread may have had no core for longer than the moment: what has come meanwhile counts.
+  links_->look();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_settled_ && proposer_) settle();
 }

@@ -1,12 +1,11 @@
 #pragma once
 // Makes all processes of a world end it for one cause. A process with a cause proposes it to all
 // others; who reads a proposal answers, and of several the one of the lowest process counts. Once a
-// proposer has heard of all, the cause is settled and told. A process that computes meanwhile
+// proposer has the answers of all, the cause is settled and told. A process that computes meanwhile
 // answers nothing: after a moment the cause is settled without it, and it adopts that as soon as it
 // reads.
 //
-// Two processes can only come to different causes if they propose within the time that a frame
-// takes, and then do not read for the moment.
+// Two processes can only come to different causes if neither hears of the other's for the moment.
 
 #include <chrono>
 #include <condition_variable>

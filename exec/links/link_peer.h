@@ -23,6 +23,8 @@ struct LinkPeer {
   struct Way {
     Way(Descriptor given, const TensorPool& pool)
         : socket(std::move(given)), out(socket.number()), in(socket.number(), pool) {}
+    bool has_unread() const { return !is_done && in.has_unread(); }
+
     Descriptor socket;
     SendQueue out;
     ReceiveStream in;

@@ -42,18 +42,22 @@ void PeerLinks::read_ready(Duration limit) {
   std::vector<pollfd> entries;
   entries.reserve(1 + 2 * peers_.size());
   entries.push_back({alarm_.number(), POLLIN, 0});
+  bool has_unread = false;
   for (const std::unique_ptr<LinkPeer>& peer : peers_) {
     for (const LinkSocket socket : kLinkSockets) {
       const LinkPeer::Way& way = peer->way(socket);
       entries.push_back({way.is_done ? -1 : way.socket.number(), POLLIN, 0});
+      has_unread = has_unread || way.has_unread();
     }
   }
-  const timespec time = to_timespec(std::max(limit, Duration{0}));
-  if (ppoll(entries.data(), entries.size(), &time, nullptr) <= 0) return;
+  const timespec time = to_timespec(has_unread ? Duration{0} : std::max(limit, Duration{0}));
+  if (ppoll(entries.data(), entries.size(), &time, nullptr) <= 0 && !has_unread) return;
   if (entries[0].revents != 0) alarm_.silence();
   for (std::size_t i = 1; i < entries.size(); ++i) {
-    if (entries[i].fd < 0 || entries[i].revents == 0) continue;
-    read_from(static_cast<int>((i - 1) / 2), kLinkSockets[(i - 1) % 2]);
+    const std::size_t process = (i - 1) / 2;
+    const LinkSocket socket = kLinkSockets[(i - 1) % 2];
+    if (entries[i].revents == 0 && !peers_[process]->way(socket).has_unread()) continue;
+    read_from(static_cast<int>(process), socket);
   }
 }
 

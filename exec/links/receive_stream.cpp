@@ -17,6 +17,11 @@ constexpr int kMostCalls = 16;  // then others have their turn
 
 char* bytes_of(const at::Tensor& tensor) { return static_cast<char*>(tensor.mutable_data_ptr()); }
 
+bool has_loan(const FrameHead& head) {
+  return std::any_of(head.tensors.begin(), head.tensors.end(),
+                     [](const TensorHead& tensor) { return tensor.place == TensorPlace::kLent; });
+}
+
 }  // namespace
 
 ReceiveStream::ReceiveStream(int socket, const TensorPool& pool)
@@ -26,10 +31,11 @@ std::string_view ReceiveStream::unread() const { return {buffer_.data() + begin_
 
 ReceiveStream::State ReceiveStream::read(const Take& take) {
   if (socket_ < 0) return State::kClosed;
+  if (has_unread_ && !parse(take)) return State::kMore;
   for (int call = 0; call < kMostCalls; ++call) {
     const State state = receive();
     if (state == State::kClosed) return state;
-    parse(take);
+    if (!parse(take)) return State::kMore;
     if (state == State::kEmpty) return state;
   }
   return State::kMore;
@@ -67,12 +73,16 @@ ReceiveStream::State ReceiveStream::receive() {
   return is_all ? State::kEmpty : State::kMore;
 }
 
-void ReceiveStream::parse(const Take& take) {
+bool ReceiveStream::parse(const Take& take) {
+  has_unread_ = false;
   while ((head_ || parse_head()) && fill_tensors()) {
     FrameHead head = std::move(*head_);
     head_.reset();
+    has_unread_ = has_loan(head) && begin_ < end_;
     take(std::move(head), std::exchange(tensors_, {}));
+    if (has_unread_) return false;
   }
+  return true;
 }
 
 // Returns false if the head is not there wholly; then there is room for it.

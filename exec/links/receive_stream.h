@@ -21,14 +21,18 @@ class ReceiveStream {
   // `socket` stays open as long as the stream; -1: closed.
   ReceiveStream(int socket, const TensorPool& pool);
 
-  // Reads for a moment what has come, without waiting, and gives `take` each frame that is whole.
-  // Returns kMore if there may be more. Throws FrameError for what is no frame, and for one for
+  // Reads for a moment what has come, without waiting, and gives `take` each frame that is whole; a
+  // frame with a loan is the last one, for taking a loan takes long. Returns kMore if there may be
+  // more. Throws FrameError for what is no frame, and for one for
   // which there is no memory; the stream is of no more use then.
   State read(const Take& take);
+  // True if read() has left a frame that the socket does not tell of.
+  bool has_unread() const { return has_unread_; }
 
  private:
   State receive();
-  void parse(const Take& take);
+  // Returns false if it stopped behind a loan.
+  bool parse(const Take& take);
   bool parse_head();
   bool fill_tensors();
   std::string_view unread() const;
@@ -36,6 +40,7 @@ class ReceiveStream {
   int socket_;
   const TensorPool* pool_;
   std::vector<char> buffer_;
+  bool has_unread_ = false;
   std::size_t begin_ = 0;  // of the bytes of `buffer_` that are not yet taken
   std::size_t end_ = 0;
   std::optional<FrameHead> head_;  // of the frame whose bytes are coming

