@@ -165,6 +165,9 @@ if(sanitizer STREQUAL "thread")
     exec_checkpoint_tests/OtherKernels
     exec_checkpoint_tests/UnknownKernels
     exec_communication_tests/ForkedProcess
+    exec_communication_tests/GlooProcesses
+    exec_links_tests/Join.ForkedProcessesJoinAndTalk
+    exec_links_tests/Join.WhoIsKilledWhileAllConnectIsALostPeerForTheOthers
     exec_threads_tests/CachedMemory
     exec_threads_tests/CachedTraining.InBfloat16SaysThatItRounds
     exec_threads_tests/CachedTraining.IsRefusedWhereItCannotBe

@@ -3,6 +3,7 @@
 #include <utility>
 
 namespace frazil {
+
 Settlement::Settlement(const WorldLinks& links, std::uint32_t epoch, int process,
                        std::set<int> others, std::function<void(const WorldCause&)> adopt)
     : links_(&links),

@@ -31,6 +31,13 @@ std::string_view view_bytes(const at::Tensor& tensor, std::size_t size) {
   return {static_cast<const char*>(tensor.const_data_ptr()), size};
 }
 
+// The memory of a dense tensor, whatever its layout: Gloo takes contiguous ones only.
+at::Tensor as_bytes(const at::Tensor& tensor) {
+  void* const memory = const_cast<void*>(tensor.const_data_ptr());
+  return at::from_blob(
+      memory, {static_cast<std::int64_t>(tensor.nbytes())}, [tensor](void*) {}, at::kByte);
+}
+
 bool has_bytes(const at::Tensor& tensor) { return tensor.defined() && tensor.nbytes() > 0; }
 
 }  // namespace
@@ -170,7 +177,7 @@ void GlooLinks::send(int process, LinkSocket socket, FrameHead head, Tensors ten
     post(copy_bytes(first));
     if (!rest.empty()) post(copy_bytes(rest));
     for (at::Tensor& tensor : tensors) {
-      if (has_bytes(tensor)) post(std::move(tensor));
+      if (has_bytes(tensor)) post(as_bytes(tensor));
     }
     peer.bytes += frame.bytes;
     way.sends.push_back(std::move(frame));
@@ -260,7 +267,7 @@ void GlooLinks::receive_on(int process, Way& way) {
       for (const TensorHead& tensor : head.tensors) {
         if (tensor.place == TensorPlace::kLent) throw FrameError("found a loan, expected bytes");
         tensors.push_back(pool_.make(tensor));
-        if (has_bytes(tensors.back())) transfers.push_back(post(tensors.back()));
+        if (has_bytes(tensors.back())) transfers.push_back(post(as_bytes(tensors.back())));
       }
       block = make_bytes(kBlockBytes);
       next = post(block);

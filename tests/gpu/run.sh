@@ -20,12 +20,13 @@ collect() {
   local file libraries=/usr/lib/x86_64-linux-gnu
   [ -f build/.ninja_deps ] || stop 2 "found no build, expected one by cmake --preset release to collect from"
   mkdir -p "$1/lib" || exit 1
-  ninja -C build -t deps | grep -oE '/usr/include/(boost|fmt|nlohmann|gtest|gmock|xxhash|zlib|zconf|openssl|gloo|x86_64-linux-gnu/zconf|x86_64-linux-gnu/openssl)[^ ]*' | sort -u | while read -r file; do
-    install -D -m 644 "$file" "$1/include/${file#/usr/include/}"
+  ninja -C build -t deps | grep -oE '/usr/include/(boost|fmt|gloo|nlohmann|gtest|gmock|xxhash|(x86_64-linux-gnu/)?(openssl/|zlib|zconf))[^ ]*' | sort -u | while read -r file; do
+    local place=${file#/usr/include/}
+    install -D -m 644 "$file" "$1/include/${place#x86_64-linux-gnu/}"
   done
   # What CMake's own modules look at to know a version.
-  for file in boost/version.hpp gtest/gtest.h zlib.h openssl/ssl.h openssl/crypto.h openssl/opensslv.h; do install -D -m 644 "/usr/include/$file" "$1/include/$file"; done
-  cp "$libraries"/lib{gtest,gtest_main,boost_program_options,z,crypto}.a "$1/lib/" || stop 2 "a static library to collect is missing in $libraries"
+  for file in boost/version.hpp gtest/gtest.h openssl/ssl.h zlib.h; do install -D -m 644 "/usr/include/$file" "$1/include/$file"; done
+  cp "$libraries"/lib{gtest,gtest_main,boost_program_options,crypto,z}.a "$1/lib/" || stop 2 "a static library to collect is missing in $libraries"
   # fmt comes as a shared one, and by its name there must be no links: what carries the folder may drop them. Its CMake files count folders
   # upwards to find it.
   mkdir -p "$1/lib/x86_64-linux-gnu/cmake" "$1/share/cmake"
@@ -88,7 +89,9 @@ libboost-dev boost/graph/adjacency_list.hpp
 libboost-program-options-dev boost/program_options.hpp
 nlohmann-json3-dev nlohmann/json.hpp
 libfmt-dev fmt/core.h
+libgloo-dev gloo/config.h
 libgtest-dev gtest/gtest.h
+libssl-dev openssl/hmac.h
 libxxhash-dev xxhash.h
 zlib1g-dev zlib.h
 END

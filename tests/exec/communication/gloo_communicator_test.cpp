@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using Job = std::function<void(Communicator&)>;
 
-Tag gloo_tagged(std::int32_t index, MessageKind kind = MessageKind::kProbe) {
+Tag name_message(std::int32_t index, MessageKind kind = MessageKind::kProbe) {
   return {.kind = kind, .index = index};
 }
 
@@ -109,9 +109,9 @@ TEST_F(GlooProcesses, ExchangeMessagesOfEveryKindInBothLanes) {
   constexpr int kMessages = 5;
   fork_rank(1, 2, [](Communicator& self) {
     for (int i = 0; i < kMessages; ++i) {
-      self.send(0, gloo_tagged(i), self.receive(0, gloo_tagged(i)));
-      self.send(0, gloo_tagged(i, MessageKind::kGradientSum),
-                self.receive(0, gloo_tagged(i, MessageKind::kGradientSum)));
+      self.send(0, name_message(i), self.receive(0, name_message(i)));
+      self.send(0, name_message(i, MessageKind::kGradientSum),
+                self.receive(0, name_message(i, MessageKind::kGradientSum)));
     }
   });
   const auto self = join(0, 2, {});
@@ -119,10 +119,10 @@ TEST_F(GlooProcesses, ExchangeMessagesOfEveryKindInBothLanes) {
   ASSERT_EQ(messages.size(), static_cast<std::size_t>(kMessages));
   for (int i = 0; i < kMessages; ++i) {
     const Tensors& message = messages[static_cast<std::size_t>(i)];
-    self->send(1, gloo_tagged(i), message);
-    self->send(1, gloo_tagged(i, MessageKind::kGradientSum), message);
-    expect_equal(self->receive(1, gloo_tagged(i)), message);
-    expect_equal(self->receive(1, gloo_tagged(i, MessageKind::kGradientSum)), message);
+    self->send(1, name_message(i), message);
+    self->send(1, name_message(i, MessageKind::kGradientSum), message);
+    expect_equal(self->receive(1, name_message(i)), message);
+    expect_equal(self->receive(1, name_message(i, MessageKind::kGradientSum)), message);
   }
 }
 
@@ -130,10 +130,11 @@ TEST_F(GlooProcesses, ThatAreKilledAreLostForAllSurvivors) {
   int told[2];
   ASSERT_EQ(pipe(told), 0);
   const pid_t victim =
-      fork_rank(1, 3, [](Communicator& self) { (void)self.receive(0, gloo_tagged(0)); });
+      fork_rank(1, 3, [](Communicator& self) { (void)self.receive(0, name_message(0)); });
   // This one waits for a survivor.
   fork_rank(2, 3, [&](Communicator& self) {
-    const std::string sentence = failure_of([&] { (void)self.receive(0, gloo_tagged(0)); }).sentence;
+    const std::string sentence =
+        failure_of([&] { (void)self.receive(0, name_message(0)); }).sentence;
     [[maybe_unused]] const ssize_t written = write(told[1], sentence.data(), sentence.size());
   });
   const auto self = join(0, 3, {});
@@ -141,7 +142,7 @@ TEST_F(GlooProcesses, ThatAreKilledAreLostForAllSurvivors) {
     std::this_thread::sleep_for(milliseconds(50));
     kill(victim, SIGKILL);
   });
-  EXPECT_EQ(failure_of([&] { (void)self->receive(1, gloo_tagged(0)); }).sentence,
+  EXPECT_EQ(failure_of([&] { (void)self->receive(1, name_message(0)); }).sentence,
             "rank 1 is lost: its process has ended");
   killing.join();
   std::string sentence(200, '\0');
@@ -155,12 +156,12 @@ TEST_F(GlooProcesses, ThatAreKilledAreLostForAllSurvivors) {
 TEST_F(GlooProcesses, ThatAreStoppedAreOverTheDeadline) {
   const pid_t stopped = fork_rank(1, 2, [](Communicator& self) {
     self.barrier();
-    (void)self.receive(0, gloo_tagged(0));
+    (void)self.receive(0, name_message(0));
   });
   const auto self = join(0, 2, {.deadline = milliseconds(500)});
   self->barrier();
   kill(stopped, SIGSTOP);
-  EXPECT_EQ(failure_of([&] { (void)self->receive(1, gloo_tagged(4)); }).sentence,
+  EXPECT_EQ(failure_of([&] { (void)self->receive(1, name_message(4)); }).sentence,
             "rank 0 waited 500.000 ms for probe 4 (step 0) from rank 1");
 }
 
@@ -168,13 +169,13 @@ TEST_F(GlooProcesses, ThatAreStoppedAreOverTheDeadline) {
 TEST_F(GlooProcesses, ThatAreStoppedHoldNobodyWhoSendsBeyondTheDeadline) {
   const pid_t stopped = fork_rank(1, 2, [](Communicator& self) {
     self.barrier();
-    (void)self.receive(0, gloo_tagged(-1));
+    (void)self.receive(0, name_message(-1));
   });
   const auto self = join(0, 2, {.deadline = milliseconds(500)});
   self->barrier();
   kill(stopped, SIGSTOP);
   const RankFailure failure = failure_of([&] {
-    for (int i = 0; i < 20; ++i) self->send(1, gloo_tagged(i), {at::ones({1 << 25})});
+    for (int i = 0; i < 20; ++i) self->send(1, name_message(i), {at::ones({1 << 25})});
   });
   EXPECT_TRUE(failure.sentence.starts_with("rank 0 waited 500.000 ms to send probe "))
       << failure.sentence;

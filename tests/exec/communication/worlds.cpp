@@ -6,8 +6,20 @@
 #include "tests/exec/communication/gloo_worlds.h"
 #include "tests/exec/communication/process_worlds.h"
 
+#if defined(__has_feature)
+#define FRAZIL_HAS_FEATURE(name) __has_feature(name)
+#else
+#define FRAZIL_HAS_FEATURE(name) 0
+#endif
+
 namespace frazil {
 namespace {
+
+#if defined(__SANITIZE_THREAD__) || FRAZIL_HAS_FEATURE(thread_sanitizer)
+constexpr bool kIsThreadSanitized = true;
+#else
+constexpr bool kIsThreadSanitized = false;
+#endif
 
 // `processes`: 0 for as many as ranks.
 WorldKind over_links(const std::string& name, int processes, bool by_tcp) {
@@ -43,17 +55,22 @@ WorldKind over_fake_nccl(const std::string& name,
 }  // namespace
 
 std::vector<WorldKind> common_worlds() {
-  return {{.name = "in_process",
-           .make = make_in_process_communicators,
-           .shares_memory = true,
-           .sees_all_waits = true},
-          over_links("unix", 0, false),
-          over_links("tcp", 0, true),
-          over_links("mixed", 2, false),
-          by_gloo("gloo", 0),
-          by_gloo("gloo_mixed", 2),
-          over_fake_nccl("fake_nccl", make_in_process_communicators),
-          over_fake_nccl("fake_nccl_over_unix", over_links("unix", 0, false).make)};
+  std::vector<WorldKind> worlds = {
+      {.name = "in_process",
+       .make = make_in_process_communicators,
+       .shares_memory = true,
+       .sees_all_waits = true},
+      over_links("unix", 0, false),
+      over_links("tcp", 0, true),
+      over_links("mixed", 2, false),
+      over_fake_nccl("fake_nccl", make_in_process_communicators),
+      over_fake_nccl("fake_nccl_over_unix", over_links("unix", 0, false).make)};
+  // Gloo's threads are libtorch's, which the thread sanitizer does not know.
+  if (!kIsThreadSanitized) {
+    worlds.push_back(by_gloo("gloo", 0));
+    worlds.push_back(by_gloo("gloo_mixed", 2));
+  }
+  return worlds;
 }
 
 std::vector<WorldKind> worlds_by_tag() {
