@@ -102,8 +102,13 @@ MemberProcesses::~MemberProcesses() {
 }
 
 RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data) {
+  return lead_over(members.take_members(), members.take_peers(), options, data);
+}
+
+RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> peers,
+                   const TrainOptions& options, const Dataset& data) {
   const auto devices = static_cast<int>(options.cluster.devices.size());
-  const std::vector<int> process_of = spread_devices(devices, members.count());
+  const std::vector<int> process_of = spread_devices(devices, static_cast<int>(members.size()) + 1);
   const bool has_core_per_rank = process_of.size() <= allowed_cores().size();
   const MemberSetup setup{.config = to_json(options.config),
                           .kind = options.processors.kind,
@@ -113,9 +118,9 @@ RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Datas
                           .data_hash = hash_data(data),
                           .kernels = describe(present_kernels())};
   RunWorld world{.place = place_of(process_of, 0),
-                 .members = members.take_members(),
+                 .members = std::move(members),
                  .setup = encode(setup),
-                 .join = join_over_links(members.take_peers(), 0, has_core_per_rank)};
+                 .join = join_over_links(std::move(peers), 0, has_core_per_rank)};
   world.place.has_core_per_rank = has_core_per_rank;
   return world;
 }

@@ -16,6 +16,7 @@
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
 #include "exec/train/elastic_plan.h"
+#include "exec/train/launched_run.h"
 #include "exec/train/member_processes.h"
 #include "exec/train/progress.h"
 #include "exec/train/run_folder.h"
@@ -37,6 +38,8 @@ namespace {
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
+constexpr int kMostProcesses = 4096;
+
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   flags.add_options()                                                                     //
@@ -54,9 +57,16 @@ po::options_description describe_flags() {
        "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
       ("procs", text_value("N"),
        "spread the devices over so many processes of this machine (default: 1, all are threads of "
-       "one)")                                                              //
-      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
-      ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
+       "one); with --listen: over so many that come together")  //
+      ("listen", text_value("ADDRESS:PORT"),
+       "lead a run over processes that --join it here, or where a launcher has begun them")  //
+      ("join", text_value("ADDRESS:PORT"),
+       "serve the run that is led from there; no other flag "
+       "but --token-file")  //
+      ("token-file", text_value("FILE"),
+       "32 random bytes, mode 0600, that prove who belongs to a run beyond this host")  //
+      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")              //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")                   //
       ("freeze", text_value("FILE"),
        "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
       ("seed", text_value("N"), "instead of the run's own")                                      //
@@ -172,13 +182,13 @@ ExitCode end_stopped(const TrainResult& result, const KeptOfRun& kept, int signa
 
 // Trains; a run that keeps checkpoints, and whose processes have taken layers along that nobody
 // else held, goes on from the newest checkpoint, with new processes in place of all.
-TrainResult train_on(TrainOptions& options, const Dataset& data, Telling& telling) {
+TrainResult train_on(TrainOptions& options, const Dataset& data, Telling& telling, bool can_renew) {
   constexpr int kMostTimes = 20;  // what dies again and again does so by itself
   for (int times = 0;; ++times) {
     try {
       return train(options, data, [&](const TrainProgress& now) { telling.show(now); });
     } catch (const LayersLost& lost) {
-      if (!options.durable || times == kMostTimes) throw;
+      if (!can_renew || !options.durable || times == kMostTimes) throw;
       telling.end();
       std::fprintf(stderr, "frazil train: %s; the run goes on from its newest checkpoint\n",
                    lost.what());
@@ -189,9 +199,9 @@ TrainResult train_on(TrainOptions& options, const Dataset& data, Telling& tellin
 }
 
 TrainResult train_or_tell(TrainOptions& options, const Dataset& data, Telling& telling,
-                          const fs::path& folder) {
+                          const fs::path& folder, bool can_renew) {
   try {
-    TrainResult result = train_on(options, data, telling);
+    TrainResult result = train_on(options, data, telling, can_renew);
     telling.end();
     return result;
   } catch (const Diverged& error) {
@@ -207,18 +217,39 @@ void write_files(const TrainResult& result, const fs::path& folder) {
   write_result(result, folder);
 }
 
-// Returns the number of processes that --procs asks for.
-int read_processes(const Flags& flags, int devices, const TrainOptions& options) {
-  const int processes = integer_or(flags, "procs", 1, 1, devices);
+// Returns the number of processes of the run.
+int count_processes(const Flags& flags, int devices, const std::optional<JoinedWorld>& joined,
+                    const TrainOptions& options) {
+  const int processes = joined ? joined->processes : integer_or(flags, "procs", 1, 1, devices);
+  if (processes > devices) {
+    throw InputError("command line", 0,
+                     std::to_string(processes) + " processes for " + std::to_string(devices) +
+                         (devices == 1 ? " device" : " devices"),
+                     "a cluster with a device for each");
+  }
   if (processes > 1 && options.config.cache.is_on()) {
-    refuse_flags("--procs " + std::to_string(processes) + " with a cache of the frozen prefix",
+    refuse_flags(std::to_string(processes) + " processes with a cache of the frozen prefix",
                  "one of the two: each process would have to keep every sample");
   }
   return processes;
 }
 
+// Waits for the other processes where this one is one of several that somebody has launched.
+std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& command) {
+  LaunchFlags launch;
+  launch.listen = optional_text(flags, "listen").value_or("");
+  launch.join = optional_text(flags, "join").value_or("");
+  if (!launch.listen.empty()) launch.processes = integer_or(flags, "procs", 0, 1, kMostProcesses);
+  return join_launch(launch, command, optional_text(flags, "token-file").value_or(""),
+                     [](const std::string& sentence) {
+                       std::fprintf(stderr, "frazil train: %s\n", to_one_line(sentence).c_str());
+                     });
+}
+
 ExitCode run_train(const Flags& flags, const std::string& command) {
   const StopSignals signals;
+  std::optional<JoinedWorld> joined = find_launch(flags, command);
+  if (joined && !joined->leads()) return serve_joined(*joined);
   const bool quiet = is_set(flags, "quiet");
   const bool json = is_set(flags, "json");
   const bool resume = is_set(flags, "resume");
@@ -236,9 +267,11 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   check_machine("train", options.processors, devices, quiet);
   options.stop = [&] { return signals.received() != 0; };
   std::optional<MemberProcesses> members;  // outlives the run that it serves
-  const int processes = read_processes(flags, devices, options);
-  if (processes > 1) {
-    spread_over(options.cluster, processes);
+  const int processes = count_processes(flags, devices, joined, options);
+  if (processes > 1) spread_over(options.cluster, processes);
+  if (joined) {
+    options.world = [&] { return lead(*joined, options, request.data); };
+  } else if (processes > 1) {
     options.world = [&] { return lead(members.emplace(processes), options, request.data); };
   }
   if (signals.received() != 0) {
@@ -248,7 +281,8 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   }
   Telling telling(options.config, quiet);
   const fs::path place = folder ? folder->path() : fs::path();
-  const TrainResult result = train_or_tell(options, request.data, telling, place);
+  const TrainResult result =
+      train_or_tell(options, request.data, telling, place, /*can_renew=*/!joined);
   if (result.stopped_at) {
     const KeptOfRun kept{place, options.durable.has_value(), weights.is_kept()};
     const ExitCode code = end_stopped(result, kept, signals.received(), json);

@@ -1,0 +1,68 @@
+#include "exec/train/launched_run.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "exec/devices/kernel_facts.h"
+#include "exec/disk/hashes.h"
+#include "exec/links/joining/join_token.h"
+#include "exec/links/joining/launch_environment.h"
+#include "exec/train/member.h"
+#include "exec/train/member_processes.h"
+#include "exec/train/run_world.h"
+
+namespace frazil {
+namespace {
+
+// Processes of other programs would understand each other wrongly.
+std::uint64_t hash_program() {
+  std::ifstream program("/proc/self/exe", std::ios::binary);
+  return hash_text(
+      std::string(std::istreambuf_iterator<char>(program), std::istreambuf_iterator<char>()));
+}
+
+std::string host_name() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0) return "a host without a name";
+  return name;
+}
+
+}  // namespace
+
+std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::string& command,
+                                       const std::string& token_file,
+                                       const std::function<void(const std::string&)>& tell) {
+  const std::optional<LaunchPlace> place = find_launch_place(flags, read_environment());
+  if (!place || place->processes == 1) return std::nullopt;
+  const bool has_own_words = place->launcher == Launcher::kFlags;
+  JoinOptions options;
+  options.facts = {.version = FRAZIL_VERSION,
+                   .build = hash_program(),
+                   .run = has_own_words ? 0 : hash_text(command),
+                   .kernels = hash_text(describe(present_kernels())),
+                   .attempt = 0,
+                   .host = host_name(),
+                   .pid = static_cast<int>(::getpid()),
+                   .devices = 0};
+  if (!token_file.empty()) options.token = read_token(token_file);
+  options.tell = tell;
+  return join_world(*place, options);
+}
+
+ExitCode serve_joined(JoinedWorld& joined) {
+  return serve_run(joined.process, std::move(joined.control.at(0)), std::move(joined.peers));
+}
+
+RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data) {
+  std::map<int, Descriptor> members;
+  for (std::size_t process = 1; process < joined.control.size(); ++process) {
+    members.emplace(static_cast<int>(process), std::move(joined.control[process]));
+  }
+  return lead_over(std::move(members), std::move(joined.peers), options, data);
+}
+
+}  // namespace frazil
