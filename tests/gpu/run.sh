@@ -25,7 +25,7 @@ collect() {
     install -D -m 644 "$file" "$1/include/${place#x86_64-linux-gnu/}"
   done
   # What CMake's own modules look at to know a version.
-  for file in boost/version.hpp gtest/gtest.h openssl/ssl.h zlib.h; do install -D -m 644 "/usr/include/$file" "$1/include/$file"; done
+  for file in boost/version.hpp gloo/config.h gtest/gtest.h openssl/ssl.h zlib.h; do install -D -m 644 "/usr/include/$file" "$1/include/$file"; done
   cp "$libraries"/lib{gtest,gtest_main,boost_program_options,crypto,z}.a "$1/lib/" || stop 2 "a static library to collect is missing in $libraries"
   # fmt comes as a shared one, and by its name there must be no links: what carries the folder may drop them. Its CMake files count folders
   # upwards to find it.
