@@ -18,7 +18,7 @@
 
 namespace frazil {
 
-// From the leader: a job for all devices of a member (exec/run/jobs.h, as bytes).
+// From the leader: a job for all devices of a member (exec/run/jobs/jobs.h, as bytes).
 struct OrderMessage {
   std::uint64_t number = 0;
   std::string job;

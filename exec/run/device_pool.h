@@ -1,8 +1,8 @@
 #pragma once
 // The devices of one process: their threads, what they hold, and the program in force on them. A
-// pool does what it is asked to (exec/run/jobs.h); the pools of all processes of a run are asked
-// the same at the same time, and what passes between devices goes through their communicators. It
-// knows plans, not policies.
+// pool does what it is asked to (exec/run/jobs/jobs.h); the pools of all processes of a run are
+// asked the same at the same time, and what passes between devices goes through their
+// communicators. It knows plans, not policies.
 
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include "exec/devices/workers.h"
 #include "exec/run/executor.h"
 #include "exec/run/forward_pass.h"
-#include "exec/run/jobs.h"
+#include "exec/run/jobs/jobs.h"
 #include "exec/run/move_layers.h"
 #include "exec/run/run_options.h"
 #include "exec/state/optimizer.h"

@@ -11,7 +11,6 @@
 #include "exec/measuring/action_range.h"
 #include "exec/reduction/clip.h"
 #include "exec/run/gradient_signals.h"
-#include "exec/run/job_codec.h"
 #include "profiles/error.h"
 
 namespace frazil {

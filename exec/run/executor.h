@@ -17,6 +17,7 @@
 #include "exec/run/execution_context.h"
 #include "exec/run/gradient_watch.h"
 #include "exec/run/kept_weights.h"
+#include "exec/run/loss_sample.h"
 #include "exec/run/prefix_completion.h"
 #include "exec/run/stage_entries.h"
 #include "exec/run/stage_runner.h"
@@ -26,13 +27,6 @@
 #include "exec/state/optimizer.h"
 
 namespace frazil {
-
-struct LossSample {
-  MicroBatchId micro_batch;
-  LayerId layer;
-  double value = 0;  // scaled: the losses of a step add up to its mean
-  friend auto operator<=>(const LossSample&, const LossSample&) = default;
-};
 
 class Executor {
  public:

@@ -1,10 +1,12 @@
-// The jobs of a DevicePool that read weights between two steps: evaluation, signals, digests.
+// The jobs of a DevicePool (exec/run/device_pool.h) that read weights between two steps:
+// evaluation, signals, digests.
+#include "exec/run/device_pool.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <map>
 
-#include "exec/run/device_pool.h"
 #include "exec/run/freeze_signals.h"
 #include "exec/tensors/finite.h"
 #include "profiles/error.h"

@@ -5,7 +5,7 @@
 
 #include "exec/communication/in_process_communicator.h"
 #include "exec/devices/steady_time.h"
-#include "exec/run/member_faults.h"
+#include "exec/run/jobs/member_faults.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 

@@ -16,7 +16,7 @@
 
 #include "exec/control/control_group.h"
 #include "exec/run/device_pool.h"
-#include "exec/run/job_codec.h"
+#include "exec/run/jobs/job_codec.h"
 #include "exec/run/run_options.h"
 #include "exec/run/step_deadline.h"
 #include "exec/state/optimizer.h"
@@ -57,7 +57,7 @@ class Run {
   // as ComputeDevices does.
   Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
       const RunOptions& options = {});
-  // Leads a run over processes, whose members serve() it (exec/run/serve_pool.h).
+  // Leads a run over processes, whose members serve() it (exec/run/jobs/serve_pool.h).
   Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, RunWorld world,
       const RunOptions& options = {});
   // Dismisses the members, with exit code 0 unless end() was called.

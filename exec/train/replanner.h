@@ -11,7 +11,7 @@
 
 #include "exec/devices/background_jobs.h"
 #include "exec/measuring/processor_caches.h"
-#include "exec/train/present_devices.h"
+#include "exec/train/processes/present_devices.h"
 #include "exec/train/train_options.h"
 #include "planner/freezing/decorators.h"
 #include "planner/search/search.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/train/member.h"
+#include "exec/train/processes/member.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/kernels_flag.h"

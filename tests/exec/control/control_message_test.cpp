@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/run/job_codec.h"
+#include "exec/run/jobs/job_codec.h"
 
 namespace frazil {
 namespace {

@@ -11,9 +11,9 @@
 #include "exec/communication/process_communicator.h"
 #include "exec/control/control_member.h"
 #include "exec/links/socket.h"
-#include "exec/run/job_codec.h"
-#include "exec/run/serve_pool.h"
-#include "exec/train/run_world.h"
+#include "exec/run/jobs/job_codec.h"
+#include "exec/run/jobs/serve_pool.h"
+#include "exec/train/processes/run_world.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -1,4 +1,4 @@
-#include "exec/train/member.h"
+#include "exec/train/processes/member.h"
 
 #include <atomic>
 #include <memory>
@@ -12,12 +12,12 @@
 #include "exec/data/sample_loader.h"
 #include "exec/devices/cores.h"
 #include "exec/devices/kernel_facts.h"
-#include "exec/run/job_codec.h"
-#include "exec/run/member_faults.h"
-#include "exec/run/serve_pool.h"
+#include "exec/run/jobs/job_codec.h"
+#include "exec/run/jobs/member_faults.h"
+#include "exec/run/jobs/serve_pool.h"
 #include "exec/train/freeze_control.h"
-#include "exec/train/member_setup.h"
-#include "exec/train/run_world.h"
+#include "exec/train/processes/member_setup.h"
+#include "exec/train/processes/run_world.h"
 
 namespace frazil {
 namespace {

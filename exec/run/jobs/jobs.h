@@ -11,8 +11,8 @@
 
 #include "exec/measuring/memory_account.h"
 #include "exec/measuring/recorder.h"
-#include "exec/run/executor.h"
-#include "exec/run/layer_digest.h"
+#include "exec/run/jobs/layer_digest.h"
+#include "exec/run/loss_sample.h"
 #include "exec/state/weight_versions.h"
 #include "profiles/units.h"
 #include "traces/timeline.h"

@@ -1,4 +1,4 @@
-#include "exec/train/launched_run.h"
+#include "exec/train/processes/launched_run.h"
 
 #include <unistd.h>
 
@@ -11,9 +11,9 @@
 #include "exec/disk/hashes.h"
 #include "exec/links/joining/join_token.h"
 #include "exec/links/joining/launch_environment.h"
-#include "exec/train/member.h"
-#include "exec/train/member_processes.h"
-#include "exec/train/run_world.h"
+#include "exec/train/processes/member.h"
+#include "exec/train/processes/member_processes.h"
+#include "exec/train/processes/run_world.h"
 
 namespace frazil {
 namespace {

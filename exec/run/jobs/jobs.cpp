@@ -1,4 +1,4 @@
-#include "exec/run/jobs.h"
+#include "exec/run/jobs/jobs.h"
 
 #include <algorithm>
 #include <iterator>

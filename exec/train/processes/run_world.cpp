@@ -1,4 +1,4 @@
-#include "exec/train/run_world.h"
+#include "exec/train/processes/run_world.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exec/control/wire.h"
-#include "exec/run/jobs.h"
+#include "exec/run/jobs/jobs.h"
 #include "exec/state/layer_moves.h"
 #include "exec/tensors/sample_range.h"
 
@@ -122,10 +122,6 @@ template <class A>
 void archive(A& a, StepOrder& o) {
   a(o.step, o.learning_rate, o.rate_factors, o.measurement, o.records, o.uses_cache,
     o.longest_wait);
-}
-template <class A>
-void archive(A& a, LossSample& s) {
-  a(s.micro_batch, s.layer, s.value);
 }
 template <class A>
 void archive(A& a, GradientSquares& s) {

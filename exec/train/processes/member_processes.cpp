@@ -1,4 +1,4 @@
-#include "exec/train/member_processes.h"
+#include "exec/train/processes/member_processes.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,8 +16,8 @@
 #include "exec/devices/cores.h"
 #include "exec/devices/kernel_facts.h"
 #include "exec/links/socket.h"
-#include "exec/train/member_setup.h"
-#include "exec/train/run_world.h"
+#include "exec/train/processes/member_setup.h"
+#include "exec/train/processes/run_world.h"
 #include "profiles/error.h"
 
 extern char** environ;

@@ -1,10 +1,10 @@
-#include "exec/run/serve_pool.h"
+#include "exec/run/jobs/serve_pool.h"
 
 #include <stdexcept>
 #include <utility>
 
-#include "exec/run/job_codec.h"
-#include "exec/run/member_faults.h"
+#include "exec/run/jobs/job_codec.h"
+#include "exec/run/jobs/member_faults.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 

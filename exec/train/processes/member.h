@@ -1,6 +1,6 @@
 #pragma once
 // A member process of a training run: makes model, data and devices as the leader says, and serves
-// it until the run is over (exec/run/serve_pool.h). It writes no file.
+// it until the run is over (exec/run/jobs/serve_pool.h). It writes no file.
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "exec/run/layer_digest.h"
+#include "exec/run/jobs/layer_digest.h"
 
 #include <algorithm>
 

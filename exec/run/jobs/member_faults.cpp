@@ -1,4 +1,4 @@
-#include "exec/run/member_faults.h"
+#include "exec/run/jobs/member_faults.h"
 
 #include <new>
 #include <stdexcept>

@@ -41,7 +41,8 @@ class MemberProcesses {
 };
 
 // Returns the world of a run whose devices are spread over this process and its children. They are
-// told the run configuration first, and what data they must find (exec/train/member_setup.h).
+// told the run configuration first, and what data they must find
+// (exec/train/processes/member_setup.h).
 RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data);
 // The same of any processes: `members` are connections to each, by its number from 1, `peers`
 // sockets by process.
