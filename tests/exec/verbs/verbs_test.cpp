@@ -145,7 +145,7 @@ TEST_F(TrainingVerbs, RefuseAListOfGpusThatNamesNone) {
        {std::pair("profile", kProfile), {"train", kTrain}, {"verify", kVerify}}) {
     for (const auto& [flags, sentence] :
          {std::pair("--gpus 0", "found --gpus without --device cuda, expected both"),
-          {"--device cuda --gpus 0,1,0", "--gpus: found GPU 0 twice, expected each GPU once"},
+          {"--device cuda --gpus 0,1,0", "found --gpus 0,1,0, expected each number once"},
           {"--device cuda --gpus 0,x", "--gpus"}}) {
       expect_refusal(verb, arguments + " " + flags, 2);
       const std::string said = folder_.run(verb, arguments + " " + flags).err;
