@@ -142,7 +142,8 @@ TEST(BadInput, ModelProfilesThatAreNone) {
        "the key \"model\"; did you mean it by \"modle\"?"},
       {"extra key", "\"blocks\"", "\"block\": 1,\n\"blocks\"", 11, "the unknown key \"block\" at $",
        "no keys but \"format\", \"version\", \"model\", \"input_bytes_per_sample\", "
-       "\"backward_was_split_by_rule\", \"doubts\", \"provenance\", \"blocks\", \"layers\", "
+       "\"precision\", \"backward_was_split_by_rule\", \"doubts\", \"provenance\", \"blocks\", "
+       "\"layers\", "
        "\"edges\", \"tied\""},
       {"real bytes", "784", "784.0", 10, "`784.0` at $.input_bytes_per_sample", count},
       {"negative bytes", "784", "-784", 10, "`-784` at $.input_bytes_per_sample", count},
