@@ -6,9 +6,15 @@ set(thorough
   exec_checkpoint_tests/Checkpoints.SurviveLossesOfPower
   exec_checkpoint_tests/SavedRun
   exec_checkpoint_tests/StepJournal.LosesNoAcknowledgedStepWithThePower
-  exec_communication_tests/CommunicatorAbort.WorldsThatFailLeaveNoThreadNoFileAndTheNextOneWorks
-  exec_communication_tests/CommunicatorDeadlockByTag.IsFoundInRandomProgramsExactlyWhenOneRankAtATimeFindsIt
+  exec_communication_tests/Communication
+  exec_communication_tests/CommunicatorAbort
+  exec_communication_tests/CommunicatorByTag
+  exec_communication_tests/CommunicatorDeadline
+  exec_communication_tests/CommunicatorDeadlock
+  exec_communication_tests/CommunicatorDeadlockByTag
+  exec_communication_tests/FaultsOfNccl
   exec_communication_tests/ForkedProcess
+  exec_communication_tests/GlooProcesses
   exec_communication_tests/ProcessCommunicator.LeavesNoFileAndNoThreadAfterAHundredWorlds
   exec_devices_tests/EnqueuedSteps
   exec_devices_tests/OnStreams
@@ -16,6 +22,8 @@ set(thorough
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
   exec_nccl_tests/OverNcclRuns
+  exec_processes_tests/LostProcess
+  exec_processes_tests/SameBits
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound
