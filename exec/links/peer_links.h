@@ -62,7 +62,8 @@ struct LinkWorld {
 
 class PeerLinks {
  public:
-  // Sockets by process, closed for the own one and for those that are gone. Throws what start_thread() throws.
+  // Sockets by process, closed for the own one and for those that are gone. Throws what
+  // start_thread() throws.
   PeerLinks(std::vector<PeerSockets> by_process, LinkOptions options = {});
   // Requires: nobody waits. Writes what is unsent, for `linger` at most, then closes the sockets.
   ~PeerLinks();

@@ -30,8 +30,8 @@ po::options_description describe_flags() {
       ("device", known_value("KIND", kDeviceWords), "what they are: cpu (default) or cuda")  //
       ("gpus", text_value("LIST"),
        "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
-      ("devices", text_value("N"), "devices to use; default: one per core or GPU")           //
-      ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")     //
+      ("devices", text_value("N"), "devices to use; default: one per core or GPU")         //
+      ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")   //
       ("precision", known_value("TYPE", kPrecisionNames),
        "the layers compute in: fp32 or bf16; default: the run's own")  //
       ("memory-limit", text_value("SIZE"),

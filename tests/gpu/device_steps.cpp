@@ -46,7 +46,7 @@ struct Options {
 
 struct Measured {
   Spread milliseconds;
-  Spread spans;           // in milliseconds
+  Spread spans;                 // in milliseconds
   std::int64_t host_waits = 0;  // of a step
   Overheads overheads;
   std::uint64_t hash = 0;

@@ -26,8 +26,7 @@ int admit(JoinedWorld& world, Joiner joiner, std::uint64_t epoch, Duration limit
   ENSURE(world.leads(), "the leader lets processes in");
   const auto until = JoinClock::now() + limit;
   const int number = world.processes++;
-  Welcome words{
-      .process = number, .epoch = epoch, .session = world.session, .addresses = {}};
+  Welcome words{.process = number, .epoch = epoch, .session = world.session, .addresses = {}};
   for (const Member& member : world.members) words.addresses.push_back(member.address);
   words.addresses.push_back(joiner.address);
   world.peers.emplace_back();

@@ -57,7 +57,8 @@ std::vector<Tensors> gradients_at(const TestModel& model, const std::string& mas
   run.transition_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
   run.step(step, kRate, micro_batches);
   std::vector<Tensors> gradients;
-  for (const auto& [layer, state] : run.pool().states().at(0)) gradients.push_back(state.first_moment);
+  for (const auto& [layer, state] : run.pool().states().at(0))
+    gradients.push_back(state.first_moment);
   return gradients;
 }
 
