@@ -83,13 +83,16 @@ void ControlMember::end_job(const std::string& sentence) {
   abort_(sentence);
 }
 
+// A leader that has dismissed this member is no loss. Else the job ends before anybody is told, so
+// that whoever hears of it may let go of what the job used.
 void ControlMember::lose(const std::string& why) {
+  if (stopped()) return;
   const std::string sentence = "the leader of the run is lost: its process " + why;
+  end_job(sentence);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     lost_ = sentence;
   }
-  end_job(sentence);
   changed_.notify_all();
 }
 
