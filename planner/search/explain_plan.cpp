@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/plan/commit_round.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/prediction/simulate_plan.h"
@@ -18,25 +19,13 @@
 namespace frazil {
 namespace {
 
-std::vector<DeviceId> list_used(const Plan& plan) {
-  std::vector<DeviceId> used;
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) {
-      used.insert(used.end(), stage.devices.begin(), stage.devices.end());
-    }
-  }
-  std::sort(used.begin(), used.end());
-  used.erase(std::unique(used.begin(), used.end()), used.end());
-  return used;
-}
-
 StepShares find_shares(const Plan& plan, Setting setting, const SearchOptions& options) {
   const SimulatedStep step =
       simulate_step(plan, setting, {.clip = options.clip, .overlap = options.overlap});
   const auto prices = price_all(step.lowered.graph, setting).of_work;
   const std::vector<DeviceTime> all = split_makespan(
       step.lowered, step.simulation, prices, static_cast<int>(setting.cluster().devices.size()));
-  const std::vector<DeviceId> used = list_used(plan);
+  const std::vector<DeviceId> used = list_used_devices(plan);
   DeviceTime sum;
   for (const DeviceId device : used) {
     const DeviceTime pair[] = {sum, all[device.index()]};
@@ -52,7 +41,7 @@ ExplainedCandidate explain(const Candidate& candidate, Setting setting,
                            const SearchOptions& options) {
   return {summarize(candidate.plan), candidate.makespan, candidate.bounds.makespan,
           find_shares(candidate.plan, setting, options),
-          static_cast<int>(list_used(candidate.plan).size())};
+          static_cast<int>(list_used_devices(candidate.plan).size())};
 }
 
 Bytes missing(const RejectedShapes& shapes) {
@@ -214,7 +203,8 @@ std::optional<Rejection> fastest_of_larger(const Ranking& ranking, int used) {
   }
   for (std::size_t c = 1; c < ranking.candidates.size(); ++c) {
     const Candidate& other = ranking.candidates[c];
-    if (other.infeasible || static_cast<int>(list_used(other.plan).size()) <= used) continue;
+    if (other.infeasible || static_cast<int>(list_used_devices(other.plan).size()) <= used)
+      continue;
     if (least && other.makespan >= least->time) continue;
     least.emplace();
     least->why = Rejection::Why::kSlower;
@@ -246,7 +236,7 @@ std::string explain_idleness(const Ranking& ranking, int used) {
 
 IdleDevices find_idle(const Ranking& ranking, const Cluster& cluster) {
   IdleDevices idle;
-  const std::vector<DeviceId> used = list_used(ranking.candidates.front().plan);
+  const std::vector<DeviceId> used = list_used_devices(ranking.candidates.front().plan);
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
     if (!std::binary_search(used.begin(), used.end(), DeviceId{d})) idle.devices.emplace_back(d);
   }
