@@ -1,7 +1,6 @@
 #include "exec/train/trainer.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "analysis/foreign_cores.h"
@@ -17,6 +16,7 @@
 #include "exec/train/divergence.h"
 #include "exec/train/elastic_plan.h"
 #include "exec/train/freeze_control.h"
+#include "exec/train/process_changes.h"
 #include "exec/train/replanner.h"
 #include "exec/train/trace_recorder.h"
 #include "exec/train/train_phase.h"
@@ -56,6 +56,10 @@ class Training {
         cache_(options, shape(), run_, data.train),
         replanner_(options, data.train.count()),
         plans_(options, run_, cache_, replanner_),
+        changes_(run_, plans_,
+                 {.change_phase = [this](Step step, const auto& to) { change_phase(step, to); },
+                  .tell = [this](Step step, const std::string& sentence,
+                                 bool is_warning) { tell(step, sentence, is_warning); }}),
         freezing_(config_.freeze, shape(), data.train, run_, replanner_),
         recorder_(describe_run(options, steps_, run_.devices()), options.event_log) {
     ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
@@ -87,13 +91,13 @@ class Training {
     }
     if (result_.first_step == steps_) evaluate(steps_);
     const Step done = result_.stopped_at.value_or(steps_);
-    survive(done, [&] { refuse_non_finite_weights(done, run_); });
+    changes_.survive(done, [&] { refuse_non_finite_weights(done, run_); });
     if (durable_) {
       durable_->finish();
       tell_saved(done);
     }
     if (options_.keep_weights) keep_weights(done);
-    result_.weight_hash = survive(done, [&] { return run_.weight_hash(); });
+    result_.weight_hash = changes_.survive(done, [&] { return run_.weight_hash(); });
     result_.process_peak_resident = peak_resident();
     note_foreign_load();
     result_.cache = cache_.report();
@@ -201,7 +205,7 @@ class Training {
   }
 
   void save(Step done) {
-    survive(done, [&] {
+    changes_.survive(done, [&] {
       refuse_non_finite_weights(done, run_);
       durable_->save(run_, position_at(done));
     });
@@ -237,48 +241,11 @@ class Training {
   }
 
   void keep_weights(Step done) {
-    const std::vector<LayerState> states = survive(done, [&] { return run_.gather_states(); });
+    const std::vector<LayerState> states =
+        changes_.survive(done, [&] { return run_.gather_states(); });
     std::vector<const Tensors*> parameters;
     for (const LayerState& state : states) parameters.push_back(&state.parameters);
     options_.keep_weights(parameters, done);
-  }
-
-  // Does a job of all processes again after one that was lost in it, under a new plan on the rest.
-  template <class Job>
-  std::invoke_result_t<const Job&> survive(Step step, const Job& job) {
-    for (;;) {
-      try {
-        return job();
-      } catch (const StepUndone&) {
-        recover(step);
-      }
-    }
-  }
-
-  ElasticPlan::Transitioned recover_under(const FreezeMask& mask, Step step) {
-    ElasticPlan::Recovered recovered = plans_.recover(mask, step);
-    for (const std::string& sentence : recovered.lost) tell(step, sentence, true);
-    return std::move(recovered.transitioned);
-  }
-
-  ElasticPlan::Transitioned transition_to(const FreezeMask& mask, Step step) {
-    try {
-      return plans_.transition_to(mask, step);
-    } catch (const StepUndone&) {
-      return recover_under(mask, step);
-    }
-  }
-
-  // Goes on without the processes that are lost: nobody has done what they were lost in.
-  void recover(Step step) {
-    recorder_.end_stretch();
-    keep_phase();
-    const SteadyTime start = std::chrono::steady_clock::now();
-    // The plan in force goes with the devices that it used.
-    const FreezeMask mask = run_.plan().mask;
-    begin_phase(step, recover_under(mask, step));
-    result_.training_time += since(start);
-    recorder_.begin_stretch(step);
   }
 
   // Keeps the phase in force as it stands.
@@ -309,7 +276,7 @@ class Training {
     for (Step place = first; place <= step; ++place) {
       before.learning_rate = learning_rate(config_.optimizer, std::min(place, steps_ - 1), steps_);
       FreezeControl::Decided decided =
-          survive(place, [&] { return freezing_.decide(place, before); });
+          changes_.survive(place, [&] { return freezing_.decide(place, before); });
       if (place == first || decided.decision.changed) decided_ = std::move(decided);
     }
     result_.training_time += since(start);
@@ -323,17 +290,24 @@ class Training {
       note_decision(step);
       return;
     }
-    // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
+    std::optional<TransitionEvent> transition;
+    change_phase(step, [&] {
+      ElasticPlan::Transitioned begun = changes_.transition_to(mask, step);
+      transition = begun.transition;
+      if (is_first) begin_files();
+      return begun;
+    });
+    if (is_first) changes_.survive(step, [&] { plans_.find_overhead(*transition); });
+    foresee(step, kForeseen);
+  }
+
+  // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
+  void change_phase(Step step, const std::function<ElasticPlan::Transitioned()>& transition) {
     recorder_.end_stretch();
     keep_phase();
     const SteadyTime start = std::chrono::steady_clock::now();
-    ElasticPlan::Transitioned begun_phase = transition_to(mask, step);
-    const TransitionEvent transition = begun_phase.transition;
-    if (is_first) begin_files();
-    begin_phase(step, std::move(begun_phase));
+    begin_phase(step, transition());
     result_.training_time += since(start);
-    if (is_first) survive(step, [&] { plans_.find_overhead(transition); });
-    foresee(step, kForeseen);
     recorder_.begin_stretch(step);
   }
 
@@ -428,7 +402,7 @@ class Training {
           freezing_.rate_factors(step),
           cache_.is_used() ? loader_.cache_numbers(range) : std::vector<std::int64_t>{}, range);
     } catch (const StepUndone&) {
-      recover(step);
+      changes_.recover(step);
       return step;
     }
     for (const std::string& warning : cache_.take_warnings()) tell(step, warning, true);
@@ -461,7 +435,7 @@ class Training {
   // Evaluates the test samples and returns what the validation samples gave.
   std::optional<PartScore> evaluate(Step done) {
     const Run::Evaluation evaluation =
-        survive(done, [&] { return run_.evaluate(data_.test, config_.micro_batch_size); });
+        changes_.survive(done, [&] { return run_.evaluate(data_.test, config_.micro_batch_size); });
     refuse_non_finite(done, evaluation, "test");
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
@@ -483,7 +457,7 @@ class Training {
   // Evaluates the validation samples. Decisions rest on these, never on test samples.
   std::optional<PartScore> validate(Step step) {
     if (data_.validation.count() == 0) return std::nullopt;
-    const Run::Evaluation own = survive(step, [&] {
+    const Run::Evaluation own = changes_.survive(step, [&] {
       return run_.evaluate(data_.validation, config_.micro_batch_size, SamplePart::kValidation);
     });
     refuse_non_finite(step, own, "validation");
@@ -512,6 +486,7 @@ class Training {
   CacheControl cache_;
   Replanner replanner_;
   ElasticPlan plans_;
+  ProcessChanges changes_;
   FreezeControl freezing_;
   TraceRecorder recorder_;
   std::optional<DurableRun> durable_;
