@@ -88,6 +88,26 @@ void PeerLinks::open(std::uint32_t epoch, LinkWorld world) {
   }
 }
 
+// Whoever looks for what has come has the reader's role meanwhile; the writer has nothing for a
+// process that is gone.
+void PeerLinks::connect(int process, PeerSockets sockets) {
+  ENSURE(sockets.are_open(), "a process that comes has both sockets");
+  while (!reading_.try_take()) std::this_thread::yield();
+  std::unique_ptr<LinkPeer>& peer = peers_[static_cast<std::size_t>(process)];
+  ENSURE(!peer->is_open, "a process comes in place of one that is gone");
+  drop(*peer);
+  {
+    const std::lock_guard<std::mutex> lock(exchanging_);
+    peer = std::make_unique<LinkPeer>(std::move(sockets), pool_);
+  }
+  {
+    const std::lock_guard<std::mutex> lock(world_mutex_);
+    std::erase_if(early_, [process](const Early& early) { return early.process == process; });
+  }
+  reading_.give_back();
+  if (options_.lends) greet(process);
+}
+
 void PeerLinks::lose(int process, const std::string& why) {
   LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
   if (!peer.is_open) return;
@@ -176,21 +196,27 @@ void PeerLinks::free_credit() {
 
 void PeerLinks::nudge() { free_credit(); }
 
+// Returns true if anything was written; lists the sockets that take no more now.
+bool PeerLinks::write_some(std::vector<pollfd>& full) {
+  const std::lock_guard<std::mutex> lock(exchanging_);
+  bool wrote = false;
+  for (const std::unique_ptr<LinkPeer>& peer : peers_) {
+    for (const LinkSocket socket : kLinkSockets) {
+      LinkPeer::Way& way = peer->way(socket);
+      const std::int64_t before = way.out.bytes();
+      if (before == 0) continue;
+      if (way.out.flush()) full.push_back({way.socket.number(), POLLOUT, 0});
+      wrote = wrote || way.out.bytes() < before;
+    }
+  }
+  return wrote;
+}
+
 void PeerLinks::write_on() {
   std::vector<pollfd> entries;
   while (!is_ending_) {
     entries.assign(1, {writer_alarm_.number(), POLLIN, 0});
-    bool wrote = false;
-    for (const std::unique_ptr<LinkPeer>& peer : peers_) {
-      for (const LinkSocket socket : kLinkSockets) {
-        LinkPeer::Way& way = peer->way(socket);
-        const std::int64_t before = way.out.bytes();
-        if (before == 0) continue;
-        if (way.out.flush()) entries.push_back({way.socket.number(), POLLOUT, 0});
-        wrote = wrote || way.out.bytes() < before;
-      }
-    }
-    if (wrote) free_credit();
+    if (write_some(entries)) free_credit();
     poll(entries.data(), entries.size(), -1);
     if (entries[0].revents != 0) writer_alarm_.silence();
   }

@@ -10,6 +10,8 @@
 // read them. Lent memory is freed only after the sockets are shut, and a reader that finds them
 // open after reading has read what was lent.
 
+#include <poll.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -79,6 +81,9 @@ class PeerLinks {
   // Begins an epoch; the worlds before get nothing more. Gives `world` what has come for it
   // already, and the losses so far. Requires: `epoch` is higher than any before.
   void open(std::uint32_t epoch, LinkWorld world);
+  // Begins links to a process that has come, in place of those to the one that had its number
+  // before. Requires: no world is in force that has the process, and none of before is waited in.
+  void connect(int process, PeerSockets sockets);
   // Closes the links to a process that somebody else has found lost. Any thread.
   void lose(int process, const std::string& why = "does not answer");
 
@@ -110,6 +115,7 @@ class PeerLinks {
 
   void greet(int process);
   void lend(LinkPeer& peer, FrameHead& head, Tensors& tensors);
+  bool write_some(std::vector<pollfd>& full);
   void write_on();
   void read_ready(Duration limit);
   void read_from(int process, LinkSocket socket);
@@ -125,6 +131,8 @@ class PeerLinks {
   LinkOptions options_;
   TensorPool pool_;
   std::vector<std::unique_ptr<LinkPeer>> peers_;
+  std::mutex
+      exchanging_;    // held while the writer goes through the peers, and while one is replaced
   std::string mark_;  // by which others recognise this process's memory
 
   ReaderRole reading_;

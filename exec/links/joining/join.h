@@ -18,16 +18,4 @@ namespace frazil {
 // limit or go again meanwhile. Nothing listens afterwards if it throws.
 JoinedWorld join_world(const LaunchPlace& place, const JoinOptions& options);
 
-// The leader lets a process in while the run goes on: gives it the next number and its peers, and
-// takes its connections. `epoch` is the one that begins with the new member. Before, the leader
-// tells all members, which then call accept_peer(). Throws PeerLost if the joiner goes; then the
-// world is as before, but its number stays used.
-int admit(JoinedWorld& world, Joiner joiner, std::uint64_t epoch, Duration limit);
-
-// A member takes the connections of process `number`, which has just joined.
-void accept_peer(JoinedWorld& world, int number, std::uint64_t epoch, Duration limit);
-
-// Closes what leads to a lost process.
-void forget_peer(JoinedWorld& world, int number);
-
 }  // namespace frazil

@@ -64,8 +64,9 @@ struct Hello {
 struct Welcome {
   int process = 0;
   std::uint64_t epoch = 0;
-  Secret session{};                           // the key of the run's connections follows from it
-  std::vector<SocketAddress> addresses = {};  // by process; an empty host: that process is gone
+  Secret session{};  // the key of the run's connections follows from it
+  // By process; empty: the run goes on already, and connects the caller when it takes it in.
+  std::vector<SocketAddress> addresses = {};
   Secret proof{};
 
   friend bool operator==(const Welcome&, const Welcome&) = default;

@@ -32,7 +32,7 @@ struct Member {
 
 struct JoinedWorld {
   int process = 0;
-  int processes = 1;  // numbers given so far, those of lost members included
+  int processes = 1;  // that have come together; 0: this one has come late, and connects later
   std::uint64_t epoch = 0;
   std::vector<PeerSockets>
       peers;  // by process; closed where there is none (this process, lost ones)
@@ -40,11 +40,13 @@ struct JoinedWorld {
       control;                  // leader: by process, closed for itself; others: [0], to the leader
   std::vector<Member> members;  // leader: by process; others: empty but for themselves
   std::unique_ptr<Joiners> door;  // none where nothing listens (a launch of one process)
-  std::vector<Joiner> waiting;    // leader: came while all places were taken; admit() or refuse()
+  SocketAddress leader;           // others: where the leader is reached
+  std::vector<Joiner> waiting;    // leader: came while all places were taken
   Secret session{};               // from which the key of all connections follows
   std::optional<Secret> token;
 
   bool leads() const { return process == 0; }
+  bool has_come_late() const { return processes == 0; }
 };
 
 }  // namespace frazil

@@ -65,14 +65,14 @@ Arrivals Joiners::accept_ready() {
   return arrivals;
 }
 
-Arrivals Joiners::wait(Duration limit) {
+Arrivals Joiners::wait(Duration limit, int waker) {
   const auto until = JoinClock::now() + limit;
   for (;;) {
     Arrivals arrivals = accept_ready();
     const auto now = JoinClock::now();
     if (!arrivals.empty() || now >= until) return arrivals;
     auto next = until;
-    std::vector<pollfd> entries;
+    std::vector<pollfd> entries{{waker, POLLIN, 0}};
     if (callers_.size() < kMostCallers) entries.push_back({listener_.number(), POLLIN, 0});
     for (const Caller& caller : callers_) {
       entries.push_back({caller.socket.number(), POLLIN, 0});
@@ -81,6 +81,7 @@ Arrivals Joiners::wait(Duration limit) {
     const auto left = std::chrono::ceil<milliseconds>(next - now).count();
     (void)::poll(entries.data(), entries.size(),
                  static_cast<int>(std::clamp<long long>(left, 0, 1000)));
+    if (entries[0].revents != 0) return accept_ready();
   }
 }
 

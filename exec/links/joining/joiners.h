@@ -58,8 +58,9 @@ class Joiners {
   void admit_peers(int process, std::uint64_t epoch, const Secret& key);
   // Serves all callers as far as they have come. Never waits.
   Arrivals accept_ready();
-  // Does so until anything has arrived, at most for `limit`.
-  Arrivals wait(Duration limit);
+  // Does so until anything has arrived, at most for `limit`, and not once the descriptor `waker`
+  // has something to read.
+  Arrivals wait(Duration limit, int waker = -1);
 
  private:
   struct Caller {

@@ -28,7 +28,7 @@ class Membership {
     const Welcome words = say_hello(leader, port);
     world_.control.push_back(std::move(leader));
     take_place(words, port);
-    connect(words);
+    if (!world_.has_come_late()) connect(words);
     return std::move(world_);
   }
 
@@ -66,13 +66,15 @@ class Membership {
 
   void take_place(const Welcome& words, std::uint16_t port) {
     const int processes = static_cast<int>(words.addresses.size());
-    const bool is_sound = words.process > 0 && words.process < processes &&
+    const bool is_sound = words.process > 0 && (words.process < processes || processes == 0) &&
                           (!place_.process || *place_.process == words.process);
     if (!is_sound) throw PeerLost(who_ + " gives this process a number that cannot be");
     world_.process = words.process;
     world_.processes = processes;
     world_.epoch = words.epoch;
     world_.session = words.session;
+    world_.leader = leader_;
+    if (processes == 0) return;
     world_.peers.resize(static_cast<std::size_t>(processes));
     world_.members.resize(static_cast<std::size_t>(processes));
     world_.members[static_cast<std::size_t>(words.process)] = {

@@ -4,7 +4,9 @@
 
 #include <sys/wait.h>
 
+#include "exec/links/joining/late_peers.h"
 #include "exec/links/joining/meeting.h"
+#include "exec/links/joining/open_door.h"
 #include "tests/exec/links/joining/joining_processes.h"
 
 namespace frazil {
@@ -293,42 +295,80 @@ TEST(Join, ForkedProcessesJoinAndTalk) {
   }
 }
 
+// The leader's part when a process comes while the run goes on, up to its control connection.
+Joiner welcome_next(OpenDoor& door, int number) {
+  std::vector<Joiner> joiners;
+  while (joiners.empty()) {
+    joiners = door.take_joiners();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  door.welcome(joiners[0], number);
+  return std::move(joiners[0]);
+}
+
 TEST(Join, ANewMemberComesWhileTheRunGoesOn) {
   const Secret token = secret_of(9);
   LeaderThread leader(2, options_with(token));
   const int port = leader.port();
   JoinedWorld member = join_world(member_at(port), options_with(token));
   JoinedWorld world = leader.world();
-  auto joining = join_in_thread(port, options_with(token));
-  Arrivals arrivals = world.door->wait(seconds(10));
-  ASSERT_EQ(arrivals.joiners.size(), 1U);
-  auto accepting = std::async(std::launch::async, [&] { accept_peer(member, 2, 5, seconds(10)); });
-  EXPECT_EQ(admit(world, std::move(arrivals.joiners[0]), 5, seconds(10)), 2);
-  accepting.get();
-  JoinedWorld late = joining.get();
-  EXPECT_EQ(late.epoch, 5U);
-  expect_connected({&world, &member, &late});
+  const SocketAddress address = world.members[1].address;
+  OpenDoor door(world, {});
+  LatePeers peers(member);
+  for (const std::uint64_t epoch : {5U, 6U}) {  // the second comes in place of the first
+    auto joining = join_in_thread(port, options_with(token));
+    const Joiner joiner = welcome_next(door, 2);
+    JoinedWorld late = joining.get();
+    EXPECT_TRUE(late.has_come_late());
+    EXPECT_EQ(late.process, 2);
+    LatePeers own(late);
+    const auto check = [] {};
+    door.expect_calls(epoch);
+    auto accepting = std::async(std::launch::async,
+                                [&] { return peers.take_calls(2, epoch, seconds(20), check); });
+    auto dialling = std::async(std::launch::async, [&] {
+      return own.dial({{0, {}}, {1, address}}, epoch, seconds(20), check);
+    });
+    PeerSockets of_leader = door.take_calls(2, seconds(20), check);
+    PeerSockets of_member = accepting.get();
+    std::map<int, PeerSockets> of_late = dialling.get();
+    ASSERT_EQ(of_late.size(), 2U);
+    const auto expect_pair = [](const Descriptor& one, const Descriptor& other) {
+      EXPECT_EQ(address_of(one), peer_of(other));
+      EXPECT_EQ(address_of(other), peer_of(one));
+    };
+    expect_pair(of_leader.steps, of_late.at(0).steps);
+    expect_pair(of_leader.bulk, of_late.at(0).bulk);
+    expect_pair(of_member.steps, of_late.at(1).steps);
+    expect_pair(of_member.bulk, of_late.at(1).bulk);
+  }
 }
 
-TEST(Join, ANewMemberDialsNoLostOne) {
-  LeaderThread leader(3, options_with(std::nullopt));
+TEST(Join, WhoComesLateWithoutTheTokenIsTurnedAwayByAThread) {
+  LeaderThread leader(2, options_with(secret_of(9)));
   const int port = leader.port();
-  auto losing = join_in_thread(port, options_with(std::nullopt));
-  JoinedWorld other = join_world(member_at(port), options_with(std::nullopt));
+  JoinedWorld member = join_world(member_at(port), options_with(secret_of(9)));
   JoinedWorld world = leader.world();
-  const int lost = losing.get().process;
-  forget_peer(world, lost);
-  forget_peer(other, lost);
-  auto joining = join_in_thread(port, options_with(std::nullopt));
-  Arrivals arrivals = world.door->wait(seconds(10));
-  while (arrivals.joiners.empty()) arrivals = world.door->wait(seconds(10));
-  auto accepting = std::async(std::launch::async, [&] { accept_peer(other, 3, 1, seconds(10)); });
-  EXPECT_EQ(admit(world, std::move(arrivals.joiners[0]), 1, seconds(10)), 3);
-  accepting.get();
-  const JoinedWorld late = joining.get();
-  EXPECT_FALSE(late.peers.at(static_cast<std::size_t>(lost)).are_open());
-  EXPECT_TRUE(late.peers.at(static_cast<std::size_t>(other.process)).are_open());
-  EXPECT_TRUE(late.peers.at(0).are_open());
+  Told told;
+  OpenDoor door(world, told.listen());
+  EXPECT_NE(failure_to_join(member_at(port), options_with(secret_of(8))).find("has another token"),
+            std::string::npos);
+  EXPECT_TRUE(told.has_end("has another token"));
+  EXPECT_TRUE(door.take_joiners().empty());
+}
+
+TEST(Join, AProcessThatNeverDialsIsNotWaitedForWithoutEnd) {
+  LeaderThread leader(2, options_with(std::nullopt));
+  JoinedWorld member = join_world(member_at(leader.port()), options_with(std::nullopt));
+  JoinedWorld world = leader.world();
+  OpenDoor door(world, {});
+  LatePeers peers(member);
+  door.expect_calls(3);
+  EXPECT_THROW((void)door.take_calls(2, milliseconds(100), {}), PeerLost);
+  EXPECT_THROW((void)peers.take_calls(2, 3, milliseconds(100), [] {}), PeerLost);
+  const auto stop = [] { throw PeerLost("another process is lost"); };
+  EXPECT_THROW((void)peers.take_calls(2, 3, seconds(600), stop), PeerLost);
+  EXPECT_THROW((void)door.take_calls(2, seconds(600), stop), PeerLost);
 }
 
 TEST(Join, ADialOfAnotherEpochOrWithoutTheKeyIsRefused) {
