@@ -5,6 +5,12 @@
 #include "profiles/error.h"
 
 namespace frazil {
+namespace {
+
+// The number of the job of a guest; those of members begin at 1.
+constexpr std::uint64_t kGuestJob = 0;
+
+}  // namespace
 
 ControlGroup::ControlGroup(NameOf name_of, Calls calls)
     : name_of_(std::move(name_of)),
@@ -12,17 +18,31 @@ ControlGroup::ControlGroup(NameOf name_of, Calls calls)
       round_([this](Step step, std::vector<std::string> notes) {
         note_ready(0, step, std::move(notes));
       }),
-      watch_({.on_message = [this](int process,
-                                   ControlMessage message) { hear(process, std::move(message)); },
-              .on_end = [this](int process, const std::string& why) { lose(process, why); },
-              .on_silence =
-                  [this](int process, Duration silent) {
-                    if (!calls_.suspect) return;
-                    calls_.suspect("nothing has been heard of " + name_of_(process) + " for " +
-                                   std::to_string(silent / std::chrono::milliseconds(1)) + " ms");
-                  }}) {}
+      watch_(
+          {.on_message = [this](int process,
+                                ControlMessage message) { hear(process, std::move(message)); },
+           .on_end = [this](int process, const std::string& why,
+                            Duration unheard) { lose(process, why, unheard); },
+           .on_silence =
+               [this](int process, Duration silent) {
+                 tell_silence(process, false,
+                              "nothing has been heard of " + name_of_(process) + " for ", silent);
+               },
+           .on_sound =
+               [this](int process, Duration silent) {
+                 tell_silence(process, true, name_of_(process) + ": heard of again after ", silent);
+               }}) {}
 
 ControlGroup::~ControlGroup() = default;
+
+void ControlGroup::tell_silence(int process, bool is_over, const std::string& what,
+                                Duration silent) const {
+  if (!calls_.suspect) return;
+  calls_.suspect(
+      {.process = process,
+       .is_over = is_over,
+       .sentence = what + std::to_string(silent / std::chrono::milliseconds(1)) + " ms"});
+}
 
 void ControlGroup::admit(int process, Descriptor socket) {
   {
@@ -37,6 +57,8 @@ void ControlGroup::dismiss(int process, int code, const std::string& sentence) {
   watch_.remove(process);
   const std::lock_guard<std::mutex> lock(mutex_);
   members_.erase(process);
+  guests_.erase(process);
+  set_up_.erase(process);
 }
 
 std::set<int> ControlGroup::members() const {
@@ -52,6 +74,50 @@ std::map<int, std::string> ControlGroup::take_lost() {
 bool ControlGroup::has_lost() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return !lost_.empty();
+}
+
+std::optional<LossMoment> ControlGroup::take_loss_moment() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(loss_moment_, std::nullopt);
+}
+
+void ControlGroup::invite(int process, Descriptor socket, const std::string& job) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ENSURE(process > 0 && !members_.contains(process) && guests_.insert(process).second,
+           "a guest has a number of its own");
+    set_up_.erase(process);
+  }
+  watch_.add(process, std::move(socket));
+  (void)watch_.send(process, OrderMessage{.number = kGuestJob, .job = job});
+}
+
+std::set<int> ControlGroup::guests() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return guests_;
+}
+
+std::map<int, std::optional<std::string>> ControlGroup::take_set_up() {
+  std::map<int, std::optional<std::string>> ended;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended = std::exchange(set_up_, {});
+    for (const auto& [process, failure] : ended) {
+      if (failure) guests_.erase(process);
+    }
+  }
+  for (const auto& [process, failure] : ended) {
+    if (!failure) continue;
+    (void)watch_.send(process, StopMessage{static_cast<int>(ExitCode::kBadInput), *failure});
+    watch_.remove(process);
+  }
+  return ended;
+}
+
+bool ControlGroup::take_in(int process) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (set_up_.contains(process)) return false;  // it has gone meanwhile
+  return guests_.erase(process) > 0 && members_.insert(process).second;
 }
 
 void ControlGroup::order(const std::string& job, const std::set<int>& voters, Step step) {
@@ -109,7 +175,20 @@ void ControlGroup::abort(const std::string& sentence) {
   calls_.abort(sentence);
 }
 
+// Returns true if the message is that of a guest.
+bool ControlGroup::hear_guest(int process, const ControlMessage& message) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!guests_.contains(process)) return false;
+  if (const auto* const answer = std::get_if<AnswerMessage>(&message)) {
+    if (answer->number == kGuestJob) set_up_[process] = std::nullopt;
+  } else if (const auto* const failure = std::get_if<FailureMessage>(&message)) {
+    set_up_[process] = name_of_(process) + " is not taken in: " + failure->sentence;
+  }
+  return true;
+}
+
 void ControlGroup::hear(int process, ControlMessage message) {
+  if (hear_guest(process, message)) return;
   if (auto* const ready = std::get_if<ReadyMessage>(&message)) {
     note_ready(process, ready->step, std::move(ready->notes));
   } else if (auto* const answer = std::get_if<AnswerMessage>(&message)) {
@@ -145,15 +224,22 @@ void ControlGroup::note_reply(MemberReply reply, std::uint64_t number) {
   if (job_.waited.empty()) answered_.notify_all();
 }
 
-void ControlGroup::lose(int process, const std::string& why) {
+std::string ControlGroup::say_lost(int process, const std::string& why) const {
   const std::string name = name_of_(process);
   const bool is_one = name.find(' ') == name.rfind(' ');
-  const std::string sentence =
-      name + (is_one ? " is lost: its process " : " are lost: their process ") + why;
+  return name + (is_one ? " is lost: its process " : " are lost: their process ") + why;
+}
+
+void ControlGroup::lose(int process, const std::string& why, Duration unheard) {
+  const std::string sentence = say_lost(process, why);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (guests_.contains(process)) {
+      set_up_[process] = name_of_(process) + ": its process " + why + " before it took part";
+    }
     if (members_.erase(process) == 0) return;
     lost_[process] = sentence;
+    if (!loss_moment_) loss_moment_ = LossMoment{std::chrono::steady_clock::now(), unheard};
   }
   abort(sentence);
   const std::lock_guard<std::mutex> lock(mutex_);

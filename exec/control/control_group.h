@@ -2,6 +2,7 @@
 // The leader's side of a run over processes. It gives its members the jobs that all do together,
 // collects their answers, takes part in the commit round of every step, and learns at once when a
 // member is lost. It outlives every plan: members whose devices a plan does not use sleep in it.
+// Processes that come while the run goes on are its guests until they have made what they need.
 
 #include <condition_variable>
 #include <cstdint>
@@ -15,6 +16,7 @@
 
 #include "exec/control/commit_round.h"
 #include "exec/control/control_watch.h"
+#include "exec/devices/steady_time.h"
 
 namespace frazil {
 
@@ -25,12 +27,26 @@ struct MemberReply {
   std::optional<FailureMessage> failure;
 };
 
+// Tells of a member that is not heard of.
+struct Silence {
+  int process = 0;
+  bool is_over = false;  // it is heard of again
+  std::string sentence;  // "nothing has been heard of rank 2 for 512 ms"
+};
+
+// When a member was found lost.
+struct LossMoment {
+  SteadyTime found;
+  Duration unheard{0};  // then, since it was last heard of
+};
+
 class ControlGroup {
  public:
   struct Calls {  // by a thread of the group
     // The job under way ends in all processes: end it in this one. Never called after a commit.
     std::function<void(const std::string& sentence)> abort;
-    std::function<void(const std::string& sentence)> suspect;
+    // A member has not been heard of for long, or is heard of again.
+    std::function<void(const Silence&)> suspect;
   };
 
   // Names a process by its ranks, as "rank 1" or "ranks 2 and 3", for sentences.
@@ -47,6 +63,18 @@ class ControlGroup {
   // Returns what has been lost since the last call, with the sentence that tells of it.
   std::map<int, std::string> take_lost();
   bool has_lost() const;  // since then
+  // Returns when the first of those was lost that have been lost since the last call.
+  std::optional<LossMoment> take_loss_moment();
+
+  // Begins to set up a process that has come: tells it this job, and watches it. It takes part in
+  // nothing, and its loss ends nothing, until take_in() makes it a member.
+  void invite(int process, Descriptor socket, const std::string& job);
+  std::set<int> guests() const;
+  // Returns the guests whose setting up has ended since the last call, with a sentence if it has
+  // failed. Those are guests no more.
+  std::map<int, std::optional<std::string>> take_set_up();
+  // Returns false if the guest has gone.
+  bool take_in(int process);
   void set_patience(Duration patience) { watch_.set_patience(patience); }
   ClockOffset clock_of(int process) const { return watch_.clock_of(process); }
 
@@ -77,17 +105,23 @@ class ControlGroup {
   };
 
   void hear(int process, ControlMessage message);
-  void lose(int process, const std::string& why);
+  bool hear_guest(int process, const ControlMessage& message);
+  void lose(int process, const std::string& why, Duration unheard);
+  std::string say_lost(int process, const std::string& why) const;
+  void tell_silence(int process, bool is_over, const std::string& what, Duration silent) const;
   void note_ready(int process, Step step, std::vector<std::string> notes);
   void note_reply(MemberReply reply, std::uint64_t number);
   void broadcast(const ControlMessage& message);
 
   NameOf name_of_;
   Calls calls_;
-  mutable std::mutex mutex_;  // guards members_, lost_, job_
+  mutable std::mutex mutex_;  // guards all below but the last two
   std::condition_variable answered_;
   std::set<int> members_;
   std::map<int, std::string> lost_;
+  std::optional<LossMoment> loss_moment_;
+  std::set<int> guests_;
+  std::map<int, std::optional<std::string>> set_up_;
   Job job_;
   CommitRound round_;
   ControlWatch watch_;  // last: its thread uses the members above

@@ -15,7 +15,7 @@ ControlMember::ControlMember(Descriptor leader, std::function<void(const std::st
         (void)watch_.send(kLeader, ReadyMessage{step, std::move(notes)});
       }),
       watch_({.on_message = [this](int, ControlMessage message) { hear(std::move(message)); },
-              .on_end = [this](int, const std::string& why) { lose(why); },
+              .on_end = [this](int, const std::string& why, Duration) { lose(why); },
               .on_silence = {}}) {
   watch_.add(kLeader, std::move(leader));
 }

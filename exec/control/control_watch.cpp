@@ -16,6 +16,10 @@ namespace {
 
 std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
+// A process has this time until it speaks: programs take some to begin on a machine with much to
+// do.
+constexpr Duration kBeginning = std::chrono::minutes(1);
+
 // How the sentence goes on that begins with whose process it is.
 constexpr const char* kSilent = "has not been heard of for ";
 
@@ -108,8 +112,7 @@ void ControlWatch::read(int number, Peer& peer) {
   } catch (const WireError& error) {
     why = std::string("sent what is no message (") + error.what() + ")";
   }
-  peer.silent = Duration{0};
-  peer.is_suspect = false;
+  if (!messages.empty()) note_sound(number, peer);
   for (ControlMessage& message : messages) {
     if (const auto* const beat = std::get_if<BeatMessage>(&message)) {
       note_beat(peer, *beat);
@@ -118,6 +121,13 @@ void ControlWatch::read(int number, Peer& peer) {
     }
   }
   if (!is_open) end(number, why);
+}
+
+void ControlWatch::note_sound(int number, Peer& peer) {
+  peer.heard = std::chrono::steady_clock::now();
+  peer.has_spoken = true;
+  const Duration silent = std::exchange(peer.silent, Duration{0});
+  if (std::exchange(peer.is_suspect, false) && calls_.on_sound) calls_.on_sound(number, silent);
 }
 
 // The peer answered a beat of ours at once with a beat of its own only by chance, so only the
@@ -149,9 +159,9 @@ void ControlWatch::beat(const Peers& present) {
 void ControlWatch::count_silence(const Peers& present, Duration passed) {
   for (const auto& [number, peer] : present) {
     peer->silent += passed;
-    if (peer->silent > patience()) {
+    if (peer->silent > (peer->has_spoken ? patience() : std::max(patience(), kBeginning))) {
       end(number, kSilent + std::to_string(peer->silent / std::chrono::milliseconds(1)) + " ms");
-    } else if (peer->silent > kSuspect && !peer->is_suspect) {
+    } else if (peer->silent > kSuspect && peer->has_spoken && !peer->is_suspect) {
       peer->is_suspect = true;
       if (calls_.on_silence) calls_.on_silence(number, peer->silent);
     }
@@ -159,14 +169,16 @@ void ControlWatch::count_silence(const Peers& present, Duration passed) {
 }
 
 void ControlWatch::end(int number, const std::string& why) {
+  Duration unheard{0};
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = peers_.find(number);
     if (found == peers_.end()) return;
     found->second->socket.shut_down();
+    unheard = since(found->second->heard);
     peers_.erase(found);
   }
-  calls_.on_end(number, why);
+  calls_.on_end(number, why, unheard);
 }
 
 }  // namespace frazil

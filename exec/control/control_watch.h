@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "exec/control/control_socket.h"
+#include "exec/devices/steady_time.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -28,9 +29,10 @@ class ControlWatch {
  public:
   struct Calls {  // all by the watching thread; `peer` is a number chosen by add()
     std::function<void(int peer, ControlMessage)> on_message;
-    // Once; `why` continues "its process": "has ended".
-    std::function<void(int peer, const std::string& why)> on_end;
-    std::function<void(int peer, Duration silent)> on_silence;  // once, until it is heard again
+    // Once; `why` continues "its process": "has ended". `unheard`: since it was last heard of.
+    std::function<void(int peer, const std::string& why, Duration unheard)> on_end;
+    std::function<void(int peer, Duration silent)> on_silence;     // once, until it is heard again
+    std::function<void(int peer, Duration silent)> on_sound = {};  // it is, after that
   };
 
   static constexpr Duration kBeat = std::chrono::milliseconds(100);
@@ -41,7 +43,8 @@ class ControlWatch {
   ControlWatch(const ControlWatch&) = delete;
   ControlWatch& operator=(const ControlWatch&) = delete;
 
-  // Watches a connection from now on. It ends if nothing comes over it for longer than patience().
+  // Watches a connection from now on. It ends if nothing comes over it for longer than patience(),
+  // and if nothing has come over it at all, for a minute.
   void add(int peer, Descriptor socket);
   // Ends the connection; on_end is not called. Does nothing for a peer that is not there.
   void remove(int peer);
@@ -56,6 +59,8 @@ class ControlWatch {
     explicit Peer(Descriptor descriptor) : socket(std::move(descriptor)) {}
     ControlSocket socket;
     Duration silent{0};
+    SteadyTime heard = std::chrono::steady_clock::now();
+    bool has_spoken = false;  // a process that begins needs some time until it does
     bool is_suspect = false;
     std::int64_t last_beat_ns = -1;  // the peer's, to be answered
     ClockOffset clock;
@@ -65,6 +70,7 @@ class ControlWatch {
 
   void watch();
   void read(int number, Peer& peer);
+  void note_sound(int number, Peer& peer);
   void note_beat(Peer& peer, const BeatMessage& beat);
   void beat(const Peers& peers);
   void count_silence(const Peers& peers, Duration passed);

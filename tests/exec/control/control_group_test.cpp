@@ -57,7 +57,10 @@ class ControlGroupTest : public testing::Test {
  protected:
   ControlGroupTest()
       : group_(name_of, {.abort = [this](const std::string& s) { aborted_.say(s); },
-                         .suspect = [this](const std::string& s) { suspected_.say(s); }}) {
+                         .suspect =
+                             [this](const Silence& s) {
+                               (s.is_over ? heard_ : suspected_).say(s.sentence);
+                             }}) {
     for (int process = 1; process <= 2; ++process) admit(process);
   }
 
@@ -77,6 +80,7 @@ class ControlGroupTest : public testing::Test {
 
   Said aborted_;
   Said suspected_;
+  Said heard_;
   std::map<int, std::unique_ptr<TestMember>> members_;
   ControlGroup group_;
 };
@@ -224,6 +228,8 @@ TEST_F(ControlGroupTest, LeavesACommittedStepToTheEndWhoeverIsLostThen) {
 TEST_F(ControlGroupTest, SuspectsAndThenLosesAMemberOfWhichNothingIsHeard) {
   // A member that was stopped: its socket is open, and nothing comes over it.
   SocketPair silent = make_socket_pair();
+  const std::string beat = to_bytes(BeatMessage{});
+  ASSERT_GT(::send(silent[1].number(), beat.data(), beat.size(), 0), 0);
   group_.set_patience(milliseconds(900));
   group_.admit(3, std::move(silent[0]));
   EXPECT_NE(suspected_.first().find("nothing has been heard of ranks 2 and 3 for"),
@@ -235,6 +241,89 @@ TEST_F(ControlGroupTest, SuspectsAndThenLosesAMemberOfWhichNothingIsHeard) {
             std::string::npos)
       << lost.at(3);
   EXPECT_EQ(group_.members(), (std::set<int>{1, 2})) << "who says that it lives is no suspect";
+}
+
+TEST_F(ControlGroupTest, SaysWhenASuspectIsHeardOfAgain) {
+  SocketPair silent = make_socket_pair();
+  group_.admit(3, std::move(silent[0]));
+  std::this_thread::sleep_for(milliseconds(700));
+  EXPECT_EQ(suspected_.count(), 0U) << "it has only begun";
+  const std::string beat = to_bytes(BeatMessage{});
+  ASSERT_GT(::send(silent[1].number(), beat.data(), beat.size(), 0), 0);
+  EXPECT_NE(suspected_.first(), "nothing");
+  EXPECT_EQ(heard_.count(), 0U);
+  ASSERT_GT(::send(silent[1].number(), beat.data(), beat.size(), 0), 0);
+  EXPECT_EQ(heard_.first().find("ranks 2 and 3: heard of again after "), 0U) << heard_.first();
+  EXPECT_FALSE(group_.has_lost());
+}
+
+TEST_F(ControlGroupTest, TellsWhenALossWasFoundAndHowLongNothingHadBeenHeard) {
+  EXPECT_FALSE(group_.take_loss_moment());
+  const SteadyTime before = std::chrono::steady_clock::now();
+  kill(2);
+  while (!group_.has_lost()) std::this_thread::sleep_for(milliseconds(1));
+  const std::optional<LossMoment> moment = group_.take_loss_moment();
+  ASSERT_TRUE(moment);
+  EXPECT_GE(moment->found, before);
+  EXPECT_GT(moment->unheard, Duration{0});
+  EXPECT_FALSE(group_.take_loss_moment());
+}
+
+// A guest, for which the test answers itself.
+struct Guest {
+  explicit Guest(SocketPair pair)
+      : leader(std::move(pair[0])), member(std::move(pair[1]), [](const std::string&) {}) {}
+  Descriptor leader;
+  ControlMember member;
+};
+
+TEST_F(ControlGroupTest, SetsAGuestUpWhileTheMembersWork) {
+  Guest guest(make_socket_pair());
+  group_.invite(3, std::move(guest.leader), "what it needs");
+  EXPECT_EQ(group_.guests(), (std::set<int>{3}));
+  const std::optional<OrderMessage> setup = guest.member.next();
+  ASSERT_TRUE(setup);
+  EXPECT_EQ(setup->job, "what it needs");
+  group_.order("a job");
+  for (const int process : {1, 2}) {
+    member(process).answer(member(process).next()->number, "done");
+  }
+  EXPECT_EQ(group_.collect().size(), 2U) << "a guest has no part in jobs";
+  EXPECT_TRUE(group_.take_set_up().empty());
+  guest.member.answer(setup->number, "done");
+  std::map<int, std::optional<std::string>> ended;
+  while (ended.empty()) ended = group_.take_set_up();
+  EXPECT_EQ(ended, (std::map<int, std::optional<std::string>>{{3, std::nullopt}}));
+  EXPECT_TRUE(group_.take_in(3));
+  EXPECT_EQ(group_.members(), (std::set<int>{1, 2, 3}));
+  group_.order("another job");
+  EXPECT_EQ(guest.member.next()->job, "another job");
+}
+
+TEST_F(ControlGroupTest, IsNotDisturbedByAGuestThatGoesOrFails) {
+  group_.order("a job");
+  {
+    Guest guest(make_socket_pair());
+    group_.invite(3, std::move(guest.leader), "what it needs");
+    (void)guest.member.next();
+  }
+  Guest failing(make_socket_pair());
+  group_.invite(4, std::move(failing.leader), "what it needs");
+  failing.member.fail({failing.member.next()->number, FaultKind::kBadInput, "no such data"});
+  std::map<int, std::optional<std::string>> ended;
+  while (ended.size() < 2) ended.merge(group_.take_set_up());
+  EXPECT_EQ(ended.at(3), "ranks 2 and 3: its process has ended before it took part");
+  EXPECT_NE(ended.at(4)->find("no such data"), std::string::npos);
+  EXPECT_TRUE(group_.guests().empty());
+  EXPECT_FALSE(group_.take_in(3));
+  EXPECT_FALSE(group_.has_lost());
+  EXPECT_FALSE(group_.cause());
+  EXPECT_FALSE(failing.member.next());
+  EXPECT_EQ(failing.member.stopped()->code, 2);
+  for (const int process : {1, 2}) {
+    member(process).answer(member(process).next()->number, "done");
+  }
+  EXPECT_EQ(group_.collect().size(), 2U);
 }
 
 TEST_F(ControlGroupTest, LosesAMemberThatSendsWhatIsNoMessage) {
