@@ -129,6 +129,26 @@ CacheEvent read_cache(JsonFields& fields) {
   return event;
 }
 
+MembersEvent read_members(JsonFields& fields) {
+  MembersEvent event;
+  const JsonCursor change = fields.required("event");
+  const auto* const name =
+      std::find(kMembersChanges.begin(), kMembersChanges.end(), std::string_view(change.text()));
+  if (name == kMembersChanges.end()) {
+    change.fail(change.describe(), "lost, recovered, came, suspected or heard");
+  }
+  event.change = static_cast<MembersChange>(name - kMembersChanges.begin());
+  event.devices = static_cast<int>(fields.required("devices").integer(0, kMaximumInt));
+  event.note = fields.required("note").text();
+  if (event.change != MembersChange::kRecovered) return event;
+  event.times = RecoveryTimes{.plan_ready = fields.required("plan_ready").boolean(),
+                              .detection = read_time(fields, "detection_ns"),
+                              .plan = read_time(fields, "plan_ns"),
+                              .transfer = read_time(fields, "transfer_ns"),
+                              .first_step = read_time(fields, "first_step_ns")};
+  return event;
+}
+
 CheckpointEvent read_checkpoint(JsonFields& fields, Step step) {
   CheckpointEvent event{.of = step};
   if (const auto of = fields.optional("of")) event.of = of->integer(0, step);
@@ -146,6 +166,7 @@ What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks, S
   if (name == "signals") return read_signals(fields);
   if (name == "step") return read_step(fields);
   if (name == kCacheKind) return read_cache(fields);
+  if (name == kMembersKind) return read_members(fields);
   if (name == "checkpoint") return read_checkpoint(fields, step);
   kind.fail(kind.describe(),
             "mask, plan, transition, cost, eval, signals, step, checkpoint or a kind of x-...");
@@ -188,7 +209,8 @@ void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
   }
   last_step = number;
   const JsonCursor kind = fields.required("kind");
-  if (kind.text().substr(0, 2) == "x-" && kind.text() != kCacheKind) {
+  if (kind.text().substr(0, 2) == "x-" && kind.text() != kCacheKind &&
+      kind.text() != kMembersKind) {
     ++trace.skipped_extensions;
     return;
   }

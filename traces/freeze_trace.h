@@ -4,7 +4,7 @@
 // event is in force before its step executes. A mask tells the state of every block, not a
 // difference. Times are integers in ns. An event of an unknown kind is an error unless its kind
 // begins with "x-": such a line is left out and counted. "events" in the header is the number of
-// lines of the kinds below without x-cache; a file with another number was cut. A file without it
+// lines of the kinds below without x-cache and x-members; a file with another number was cut. A file without it
 // (older, or written by hand) is whole when its last event is at step "steps", the evaluation after
 // the last step. "open":true in place of "events" marks a log whose run still writes or was ended;
 // any number of its events is whole.
@@ -24,6 +24,9 @@
 //   {"step":1,"kind":"checkpoint","of":1,"time_ns":0}
 //   {"step":0,"kind":"x-cache","event":"begun","layers":5,"samples":48,"memory_bytes":0,
 //    "disk_bytes":0,"predicted_ns":0,"measured_ns":0,"note":".."}                     (on one line)
+//   {"step":0,"kind":"x-members","event":"lost","devices":3,"note":".."}
+//   {"step":0,"kind":"x-members","event":"recovered","devices":3,"note":"","plan_ready":true,
+//    "detection_ns":0,"plan_ns":0,"transfer_ns":0,"first_step_ns":0}                  (on one line)
 // "by" and "reason" go together and may be left out; so may the three predicted times, the two
 // validation numbers, "of" if the checkpoint is of its event's own step, "extrapolated" if it is
 // false, and a plan's "batch_size" if it is that of the header. The kinds "step" and "checkpoint"
@@ -150,10 +153,38 @@ struct CacheEvent {
   friend bool operator==(const CacheEvent&, const CacheEvent&) = default;
 };
 
+// Events of the processes of a run.
+enum class MembersChange {
+  kLost,       // one is lost; the note tells which, and why
+  kRecovered,  // the first step after a loss is committed
+  kCame,       // one has come, or has not been taken in; the note tells which
+  kSuspected,  // one has not been heard of for long
+  kHeard,      // and is heard of again
+};
+std::string_view name_of(MembersChange change);  // "lost"
+
+// How long it took to go on after a loss.
+struct RecoveryTimes {
+  bool plan_ready = false;  // the plan had been made ahead
+  Duration detection{0};    // from the last word of the lost process to its loss being known
+  Duration plan{0};         // asking the planner
+  Duration transfer{0};     // state to its new owners, and new executors
+  Duration first_step{0};   // from the loss being known to the first committed step
+  friend bool operator==(const RecoveryTimes&, const RecoveryTimes&) = default;
+};
+
+struct MembersEvent {
+  MembersChange change = MembersChange::kLost;
+  int devices = 0;  // that are there then
+  std::string note = {};
+  std::optional<RecoveryTimes> times = std::nullopt;  // of kRecovered alone
+  friend bool operator==(const MembersEvent&, const MembersEvent&) = default;
+};
+
 struct FreezeEvent {
   Step step = 0;
   std::variant<MaskEvent, PlanEvent, TransitionEvent, CostEvent, EvalEvent, SignalsEvent, StepEvent,
-               CheckpointEvent, CacheEvent>
+               CheckpointEvent, CacheEvent, MembersEvent>
       what;
   friend bool operator==(const FreezeEvent&, const FreezeEvent&) = default;
 };

@@ -17,10 +17,16 @@ inline constexpr std::string_view kCacheKind = "x-cache";
 inline constexpr std::array<std::string_view, 7> kCacheChanges{
     "declined", "begun", "filled", "full", "left", "checked", "read"};
 
+inline constexpr std::string_view kMembersKind = "x-members";
+// The name of each MembersChange, by enumerator.
+inline constexpr std::array<std::string_view, 5> kMembersChanges{"lost", "recovered", "came",
+                                                                 "suspected", "heard"};
+
 // Says whether the header's "events" counts `event`. Extensions "x-..." are not counted, since
 // readers that do not know their kind skip them.
 inline bool is_counted(const FreezeEvent& event) {
-  return !std::holds_alternative<CacheEvent>(event.what);
+  return !std::holds_alternative<CacheEvent>(event.what) &&
+         !std::holds_alternative<MembersEvent>(event.what);
 }
 
 inline std::int64_t count_events(const FreezeTrace& trace) {

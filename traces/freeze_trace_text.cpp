@@ -117,12 +117,31 @@ struct MemberWriter {
                        event.memory.count, event.disk.count, event.predicted.count(),
                        event.measured.count(), json_string(event.note));
   }
+  std::string operator()(const MembersEvent& event) const {
+    ensure_counts({event.devices});
+    std::string times;
+    if (event.times) {
+      const RecoveryTimes& took = *event.times;
+      ensure_counts({took.detection.count(), took.plan.count(), took.transfer.count(),
+                     took.first_step.count()});
+      times = fmt::format(R"(,"plan_ready":{},"detection_ns":{},"plan_ns":{},"transfer_ns":{},)"
+                          R"("first_step_ns":{})",
+                          took.plan_ready, took.detection.count(), took.plan.count(),
+                          took.transfer.count(), took.first_step.count());
+    }
+    return fmt::format(R"("kind":"{}","event":"{}","devices":{},"note":{}{})", kMembersKind,
+                       name_of(event.change), event.devices, json_string(event.note), times);
+  }
 };
 
 }  // namespace
 
 std::string_view name_of(CacheChange change) {
   return kCacheChanges.at(static_cast<std::size_t>(change));
+}
+
+std::string_view name_of(MembersChange change) {
+  return kMembersChanges.at(static_cast<std::size_t>(change));
 }
 
 std::string header_line(const FreezeTrace& trace) {

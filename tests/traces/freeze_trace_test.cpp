@@ -199,6 +199,28 @@ struct BadTrace {
 
 std::string after_header(const std::string& lines) { return kHeader + lines; }
 
+TEST(FreezeTrace, KeepsWhatBecameOfTheProcessesAndDoesNotAnnounceIt) {
+  FreezeTrace trace = make_trace();
+  const std::size_t counted = trace.events.size() - 2;
+  const RecoveryTimes times{true, 4ms, 3us, 2ms, 9ms};
+  for (const MembersEvent& event :
+       {MembersEvent{MembersChange::kLost, 3, "rank 2 is lost: its process has ended"},
+        MembersEvent{MembersChange::kRecovered, 3, "", times},
+        MembersEvent{MembersChange::kCame, 4, "rank 2 has come"},
+        MembersEvent{MembersChange::kSuspected, 4, "nothing has been heard of rank 1 for 512 ms"},
+        MembersEvent{MembersChange::kHeard, 4, "rank 1: heard of again after 700 ms"}}) {
+    trace.events.push_back({31, event});
+  }
+  const std::string text = to_jsonl(trace);
+  EXPECT_NE(text.find(R"({"step":31,"kind":"x-members","event":"recovered","devices":3,"note":"",)"
+                      R"("plan_ready":true,"detection_ns":4000000,"plan_ns":3000,)"
+                      R"("transfer_ns":2000000,"first_step_ns":9000000})"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\"events\":" + std::to_string(counted) + ","), std::string::npos) << text;
+  EXPECT_EQ(parse_freeze_trace(text, "run.jsonl"), trace);
+}
+
 TEST(FreezeTrace, RefusesBadTracesWithTheirLine) {
   const std::string mask = R"({"step":5,"kind":"mask","mask":"001"})"
                            "\n";
@@ -249,6 +271,10 @@ TEST(FreezeTrace, RefusesBadTracesWithTheirLine) {
       {after_header(R"({"step":5,"kind":"x-cache","event":"lost"})"), 2,
        R"(found `"lost"` at $.event, expected declined, begun,)"},
       {after_header(R"({"step":5,"kind":"x-cache","event":"read","layers":-1})"), 2, "layers"},
+      {after_header(R"({"step":5,"kind":"x-members","event":"gone"})"), 2,
+       R"(found `"gone"` at $.event, expected lost, recovered, came, suspected or heard)"},
+      {after_header(R"({"step":5,"kind":"x-members","event":"recovered","devices":1,"note":""})"),
+       2, "plan_ready"},
       {after_header(R"({"step":5,"kind":"eval","epoch":0,"train_loss":1,"loss":1,"accuracy":1,)"
                     R"("validation_loss":1})"),
        2, "validation_accuracy"},
