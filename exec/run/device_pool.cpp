@@ -87,6 +87,9 @@ void DevicePool::join(World world) {
   pending_.reset();
   short_.reset();
   if (full_) full_->executors.clear();
+  // In the world before, some may have begun jobs that others have not.
+  jobs_ = 0;
+  if (world.held) held_ = std::move(*world.held);
   place_.process_of = std::move(world.process_of);
   if (!place_.process_of.empty()) {
     place_.devices = static_cast<int>(place_.process_of.size());

@@ -38,11 +38,12 @@ class DevicePool {
   struct World {
     // Those of this process's devices. They share wait_limit() as their CommunicatorOptions::limit.
     std::vector<std::unique_ptr<Communicator>> communicators;
-    std::vector<int> process_of = {};  // as in PoolPlace; -1: the device is there no more
-    CommitRound* commit = nullptr;     // if given, no device updates weights without a commit
+    std::vector<int> process_of = {};   // as in PoolPlace; -1: the device is not there
+    std::optional<Holdings> held = {};  // which devices held each layer before; none: as known here
+    CommitRound* commit = nullptr;      // if given, no device updates weights without a commit
   };
   // Puts the devices into a world, between two jobs; a world that was joined before is left. What
-  // devices held that are there no more is lost, and if a plan uses one, none is in force.
+  // devices held that are not there is lost, and if a plan uses one, none is in force.
   void join(World world);
   // Returns the layers that no device of the world holds.
   std::vector<LayerId> lost_layers() const;

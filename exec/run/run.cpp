@@ -10,14 +10,6 @@
 #include "profiles/error.h"
 
 namespace frazil {
-namespace {
-
-Done done_after(const std::function<void()>& work) {
-  work();
-  return {};
-}
-
-}  // namespace
 
 RunWorld one_process(int devices) {
   return {.place = {.devices = devices, .count = devices},
@@ -34,82 +26,21 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
 Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, RunWorld world,
          const RunOptions& options)
     : options_(options),
+      home_of_(world.place.process_of),
+      setup_(std::move(world.setup)),
       join_(std::move(world.join)),
+      connect_(std::move(world.connect)),
+      door_(std::move(world.door)),
       pool_(std::move(model), optimizer, seed, world.place, options) {
-  if (!world.members.empty()) {
+  if (!world.members.empty() || door_) {
     group_ = std::make_unique<ControlGroup>(
         [this](int process) { return name_of(process); },
         ControlGroup::Calls{.abort = [this](const std::string& sentence) { pool_.abort(sentence); },
                             .suspect = world.warn});
     for (auto& [process, socket] : world.members) group_->admit(process, std::move(socket));
-    (void)ask<Done>(SetupJob{world.setup}, [] { return Done{}; });
+    ask_done(SetupJob{setup_}, [] {});
   }
   enter_world();
-}
-
-Run::~Run() {
-  if (group_) end(0, "the run is over");
-}
-
-void Run::end(int code, const std::string& sentence) {
-  for (const int process : group_->members()) group_->dismiss(process, code, sentence);
-}
-
-std::set<int> Run::processes() const {
-  std::set<int> all{0};
-  if (group_) all.merge(group_->members());
-  return all;
-}
-
-std::string Run::name_of(int process) const { return name_ranks(pool_.place(), process); }
-
-// Every process makes its end of the new world by itself.
-void Run::enter_world() {
-  ++epoch_;
-  PoolPlace place = pool_.place();
-  if (group_) {
-    const std::set<int> there = processes();
-    for (int& process : place.process_of) {
-      if (!there.contains(process)) process = -1;
-    }
-  }
-  const auto join = [&] {
-    const CommunicatorOptions communication{.deadline = options_.deadline,
-                                            .check_order = options_.order == MessageOrder::kAsSent,
-                                            .limit = pool_.wait_limit()};
-    if (group_) group_->round().renew();
-    pool_.join({.communicators = join_(epoch_, place.process_of, communication),
-                .process_of = place.process_of,
-                .commit = group_ ? &group_->round() : nullptr});
-  };
-  (void)ask<Done>(JoinJob{epoch_, place.process_of}, [&] { return done_after(join); });
-}
-
-std::vector<DeviceId> Run::devices_there() const {
-  const std::set<int> there = processes();
-  const PoolPlace& place = pool_.place();
-  std::vector<DeviceId> devices;
-  for (int d = 0; d < place.devices; ++d) {
-    const DeviceId device{d};
-    if (place.process_of.empty() || there.contains(place.process_of[device.index()])) {
-      devices.push_back(device);
-    }
-  }
-  return devices;
-}
-
-std::vector<std::string> Run::regroup() {
-  ENSURE(group_ != nullptr, "a run over processes");
-  std::vector<std::string> told;
-  for (;;) {
-    for (const auto& [process, sentence] : group_->take_lost()) told.push_back(sentence);
-    try {
-      enter_world();
-      return told;
-    } catch (const StepUndone&) {
-      // Another one was lost meanwhile.
-    }
-  }
 }
 
 template <class Answer>
@@ -130,6 +61,13 @@ std::vector<Answer> Run::ask(Job job, const std::function<Answer()>& own,
     if (answered) answered->insert(reply.process);
   }
   return answers;
+}
+
+void Run::ask_done(Job job, const std::function<void()>& own) {
+  (void)ask<Done>(std::move(job), [&] {
+    own();
+    return Done{};
+  });
 }
 
 // Returns what members have answered; throws the failure that explains the others.
@@ -171,7 +109,7 @@ TransitionReport Run::transition_to(const Plan& plan) {
     throw;
   }
   report.move_time = lap();
-  (void)ask<Done>(AdoptJob{}, [this] { return done_after([this] { pool_.adopt(); }); });
+  ask_done(AdoptJob{}, [this] { pool_.adopt(); });
   report.executor_time = lap();
   use_cache();
   report.cache_time = lap();
@@ -186,13 +124,11 @@ void Run::use_cache() {
       hash_by_layer(joined(ask<std::vector<LayerDigest>>(
                         CachedWeightsJob{}, [this] { return pool_.cached_weights(); })),
                     cached);
-  (void)ask<Done>(UseCacheJob{hashes},
-                  [&] { return done_after([&] { pool_.use_cache(hashes); }); });
+  ask_done(UseCacheJob{hashes}, [&] { pool_.use_cache(hashes); });
 }
 
 void Run::restore(std::vector<LayerState> layers) {
-  (void)ask<Done>(RestoreJob{},
-                  [&] { return done_after([&] { pool_.restore(std::move(layers)); }); });
+  ask_done(RestoreJob{}, [&] { pool_.restore(std::move(layers)); });
 }
 
 void Run::expect_step(Duration predicted) {
@@ -289,8 +225,7 @@ std::vector<double> Run::interval_gradients() {
 }
 
 void Run::clear_gradient_sums() {
-  (void)ask<Done>(ClearSumsJob{},
-                  [this] { return done_after([this] { pool_.clear_gradient_sums(); }); });
+  ask_done(ClearSumsJob{}, [this] { pool_.clear_gradient_sums(); });
 }
 
 std::optional<LayerId> Run::find_non_finite() {
@@ -304,7 +239,7 @@ std::optional<LayerId> Run::find_non_finite() {
 
 std::vector<LayerState> Run::gather_states() {
   std::vector<LayerState> states;
-  (void)ask<Done>(GatherJob{}, [&] { return done_after([&] { states = pool_.gather_states(); }); });
+  ask_done(GatherJob{}, [&] { states = pool_.gather_states(); });
   return states;
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/control/control_group.h"
@@ -35,7 +36,24 @@ struct TransitionReport {
   Duration start_time() const { return program_time + executor_time + cache_time; }
 };
 
-// A run over processes, of which this one leads. Process 0 is this one.
+// A process that comes while the run goes on, and is ready to be set up.
+struct Newcomer {
+  int process = 0;  // its number
+  Descriptor control;
+};
+
+// How processes come while the run goes on.
+struct RunDoor {
+  // Lets in those who wait, each under one of the vacant numbers, and turns the others away. Never
+  // waits.
+  std::function<std::vector<Newcomer>(const std::set<int>& vacant)> let_in;
+  // Prepares the connections of a newcomer to the others in the world of this epoch.
+  std::function<ConnectJob(int process, std::uint32_t epoch, const std::set<int>& others)>
+      introduce;
+};
+
+// A run over processes, of which this one leads. Process 0 is this one. The world has a place for
+// each process that may belong to it: those without one now are left out of `members`.
 struct RunWorld {
   PoolPlace place;
   std::map<int, Descriptor> members = {};  // a connection to each, which are ready to serve
@@ -44,8 +62,13 @@ struct RunWorld {
   using Join = std::function<std::vector<std::unique_ptr<Communicator>>(
       std::uint32_t epoch, const std::vector<int>& process_of, const CommunicatorOptions&)>;
   Join join;
-  // Is told, by another thread, of what a person should know: a process that is not heard of.
-  std::function<void(const std::string&)> warn = {};
+  // Does a ConnectJob in this process. Throws PeerLost, and what `check` throws, which is called
+  // several times a second.
+  using Connect = std::function<void(const ConnectJob&, const std::function<void()>& check)>;
+  Connect connect = {};
+  std::optional<RunDoor> door = std::nullopt;  // none: nobody can come
+  // Is told, by another thread, of a process that is not heard of.
+  std::function<void(const Silence&)> warn = {};
 };
 
 // Returns the world of a run whose devices are all threads of this process.
@@ -141,6 +164,21 @@ class Run {
   std::vector<std::string> regroup();
   // Returns the devices that are there, ascending.
   std::vector<DeviceId> devices_there() const;
+  // Sees who has come: they are set up while steps go on. Returns true if some are ready to be
+  // taken in. Never waits. To be called between two steps.
+  bool sees_newcomers();
+  // Takes in those that are ready: each gets its connections, and worlds begin to which they
+  // belong. The plan in force uses none of them; the next one may. One that goes meanwhile is left
+  // out.
+  void take_in();
+  // Returns the devices of processes that are there or about to be.
+  std::vector<DeviceId> devices_expected() const;
+  // Returns the devices that would be left if one process were lost, for each but this one.
+  std::vector<std::vector<DeviceId>> devices_after_losses() const;
+  // Returns sentences that tell of processes that have come, or have not, since the last call.
+  std::vector<std::string> take_arrivals() { return std::exchange(arrivals_, {}); }
+  // Returns when the first process was lost that has been lost since the last call.
+  std::optional<LossMoment> take_loss_moment();
   // Returns the layers that nobody holds any more: the run goes on from a checkpoint (restore()).
   std::vector<LayerId> lost_layers() const { return pool_.lost_layers(); }
   // Dismisses the members with this exit code and sentence.
@@ -152,14 +190,25 @@ class Run {
   std::vector<Answer> ask(Job job, const std::function<Answer()>& own,
                           const std::set<int>& voters = {}, Step step = 0,
                           std::set<int>* answered = nullptr);
+  void ask_done(Job job, const std::function<void()>& own);
   std::vector<MemberReply> collect(std::exception_ptr own_failure);
   void enter_world();
+  std::vector<int> place_devices(const std::set<int>& there) const;
+  std::vector<DeviceId> devices_of(const std::set<int>& processes) const;
+  std::map<int, std::string> renew_world();
+  void take_in(int process);
   void use_cache();
   void limit_waits();
   std::string name_of(int process) const;
 
   RunOptions options_;
+  const std::vector<int> home_of_;  // the process of each device that may be there; empty: one
+  std::string setup_;
   RunWorld::Join join_;
+  RunWorld::Connect connect_;
+  std::optional<RunDoor> door_;
+  std::vector<int> ready_;  // newcomers
+  std::vector<std::string> arrivals_;
   std::uint32_t epoch_ = 0;
   StepDeadline step_deadline_;
   Measurement measurement_;

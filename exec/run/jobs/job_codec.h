@@ -18,10 +18,20 @@ namespace frazil {
 struct SetupJob {
   std::string setup;
 };
-// Enter a new world; `process_of` tells where each device is, -1: nowhere any more. Answer: Done.
+// Get connections to a process that has come, or, as that process, to all others, for the world of
+// this epoch. Answer: Done.
+struct ConnectJob {
+  int process = 0;
+  std::uint32_t epoch = 0;
+  std::vector<int> others;             // processes of the world, without the one that comes
+  std::vector<std::string> addresses;  // of each of them; empty where none is needed
+};
+// Enter a new world; `process_of` tells where each device is, -1: nowhere, and `held` which devices
+// held each layer before. Answer: Done.
 struct JoinJob {
   std::uint32_t epoch = 0;
-  std::vector<int> process_of;
+  std::vector<int> process_of = {};
+  Holdings held = {};
 };
 // Make the program of a plan, told by its file. Answer: the program's hash.
 struct PrepareJob {
@@ -51,10 +61,10 @@ struct NonFiniteJob {};          // answer: LayerId, if there is one
 struct GatherJob {};             // answer: Done; the states go to device 0
 struct LayerSamplesJob {};       // answer: list of LayerSample
 
-using Job =
-    std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob, CachedWeightsJob,
-                 UseCacheJob, RestoreJob, StepJob, EvaluateJob, SketchJob, IntervalGradientsJob,
-                 ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob>;
+using Job = std::variant<SetupJob, ConnectJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob,
+                         CachedWeightsJob, UseCacheJob, RestoreJob, StepJob, EvaluateJob, SketchJob,
+                         IntervalGradientsJob, ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob,
+                         LayerSamplesJob>;
 
 struct Done {};
 
@@ -63,8 +73,12 @@ void archive(A& a, SetupJob& j) {
   a(j.setup);
 }
 template <class A>
+void archive(A& a, ConnectJob& j) {
+  a(j.process, j.epoch, j.others, j.addresses);
+}
+template <class A>
 void archive(A& a, JoinJob& j) {
-  a(j.epoch, j.process_of);
+  a(j.epoch, j.process_of, j.held);
 }
 template <class A>
 void archive(A& a, PrepareJob& j) {

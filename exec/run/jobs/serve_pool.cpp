@@ -21,6 +21,12 @@ class JobServer {
   std::string operator()(const SetupJob&) {
     throw std::logic_error("a member is set up once, before it serves");
   }
+  std::string operator()(const ConnectJob& job) {
+    source_.connect(job, [this] {
+      if (const auto cause = member_.cause()) throw StepUndone(*cause);
+    });
+    return done();
+  }
   std::string operator()(const JoinJob& job) {
     member_.renew();
     pool_.join(
@@ -29,6 +35,7 @@ class JobServer {
                                         .check_order = options_.order == MessageOrder::kAsSent,
                                         .limit = pool_.wait_limit()}),
          .process_of = job.process_of,
+         .held = job.held,
          .commit = &member_.round()});
     return done();
   }
@@ -96,9 +103,12 @@ StopMessage serve(DevicePool& pool, ControlMember& member, const MemberSource& s
   while (const std::optional<OrderMessage> order = member.next()) {
     try {
       const auto job = decode<Job>(order->job);
-      // A job that was ended before it began has nobody to talk to.
+      // A job that was ended before it began has nobody to talk to. What all have taken is adopted,
+      // though, by all who live: nobody goes back to the plan before.
       const std::optional<std::string> cause = member.cause();
-      if (cause && !std::holds_alternative<JoinJob>(job)) throw StepUndone(*cause);
+      const bool talks =
+          !std::holds_alternative<JoinJob>(job) && !std::holds_alternative<AdoptJob>(job);
+      if (cause && talks) throw StepUndone(*cause);
       member.answer(order->number, std::visit(server, job));
     } catch (...) {
       member.fail(tell_failure(order->number));

@@ -18,6 +18,7 @@ struct MemberSource {
   std::function<std::vector<std::int64_t>(const SampleRange&)> cache_numbers;
   std::function<const Samples&(SamplePart)> part;
   RunWorld::Join join;
+  RunWorld::Connect connect = {};
 };
 
 // Serves until the leader dismisses this member, and returns how. Throws PeerLost if the leader is

@@ -10,9 +10,11 @@
 
 #include "exec/communication/process_communicator.h"
 #include "exec/control/control_member.h"
+#include "exec/links/passed_sockets.h"
 #include "exec/links/socket.h"
 #include "exec/run/jobs/job_codec.h"
 #include "exec/run/jobs/serve_pool.h"
+#include "exec/train/processes/member_processes.h"
 #include "exec/train/processes/run_world.h"
 #include "profiles/error.h"
 
@@ -62,6 +64,9 @@ struct MemberThreads::Member {
   Descriptor leader;  // the member's end
   Descriptor end;     // the leader's
   std::vector<PeerSockets> peers;
+  Descriptor passage;      // the leader's end, over which it gets sockets of late ones
+  Descriptor own_passage;  // the member's
+  bool is_sound = true;
   std::atomic<DevicePool*> pool{nullptr};
   std::vector<Descriptor> cut;  // second names of all its sockets
   std::thread thread;
@@ -82,31 +87,94 @@ MemberThreads::MemberThreads(const ModelSpec& model, const OptimizerConfig& opti
     : model_(model), optimizer_(optimizer), seed_(seed), shape_(shape), options_(options) {
   const int processes = 1 + *std::max_element(shape.process_of.begin(), shape.process_of.end());
   std::vector<std::vector<PeerSockets>> mesh = connect_all(processes, shape.links);
+  for (std::vector<PeerSockets>& own : mesh) {
+    for (const int late : shape.late) own[static_cast<std::size_t>(late)] = {};
+  }
   own_peers_ = std::move(mesh[0]);
   for (int process = 1; process < processes; ++process) {
+    if (shape.late.contains(process)) continue;
     auto member = std::make_unique<Member>();
     member->process = process;
-    SocketPair control = make_socket_pair();
-    member->end = std::move(control[0]);
-    member->leader = std::move(control[1]);
     member->peers = std::move(mesh[static_cast<std::size_t>(process)]);
-    member->keep_names();
-    members_.push_back(std::move(member));
+    start(std::move(member));
   }
-  for (const auto& member : members_) {
-    member->thread = std::thread([this, own = member.get()] { serve_as(*own); });
-  }
+}
+
+void MemberThreads::start(std::unique_ptr<Member> member) {
+  SocketPair control = make_socket_pair();
+  SocketPair passage = make_socket_pair();
+  member->end = std::move(control[0]);
+  member->leader = std::move(control[1]);
+  member->passage = std::move(passage[0]);
+  member->own_passage = std::move(passage[1]);
+  member->keep_names();
+  std::unique_ptr<Member>& place = members_[member->process];
+  if (place) gone_.push_back(std::move(place));
+  place = std::move(member);
+  place->thread = std::thread([this, own = place.get()] { serve_as(*own); });
 }
 
 MemberThreads::~MemberThreads() {
-  for (const auto& member : members_) member->thread.join();
+  for (const auto& [process, member] : members_) member->thread.join();
+  for (const auto& member : gone_) member->thread.join();
+}
+
+void MemberThreads::come(int process, bool is_sound) {
+  auto member = std::make_unique<Member>();
+  member->process = process;
+  member->is_sound = is_sound;
+  member->peers.resize(static_cast<std::size_t>(shape_.process_of.back()) + 1);
+  start(std::move(member));
+  coming_.push_back(process);
+}
+
+ConnectJob MemberThreads::introduce(int process, std::uint32_t epoch, const std::set<int>& others) {
+  for (const int other : others) {
+    SocketPair steps = make_socket_pair();
+    SocketPair bulk = make_socket_pair();
+    Member& late = *members_.at(process);
+    late.cut.emplace_back(::dup(steps[0].number()));
+    late.cut.emplace_back(::dup(bulk[0].number()));
+    pass_sockets(late.passage, {epoch, other, {std::move(steps[0]), std::move(bulk[0])}});
+    PeerSockets of_other{std::move(steps[1]), std::move(bulk[1])};
+    if (other == 0) {
+      own_late_ = std::move(of_other);
+    } else {
+      pass_sockets(members_.at(other)->passage, {epoch, process, std::move(of_other)});
+    }
+  }
+  return {.process = process,
+          .epoch = epoch,
+          .others = {others.begin(), others.end()},
+          .addresses = {}};
 }
 
 RunWorld MemberThreads::world() {
-  RunWorld world{.place = place_of(shape_.process_of, 0),
-                 .join = join_over_links(std::move(own_peers_), 0, /*has_core_per_rank=*/false)};
-  for (const auto& member : members_)
-    world.members.emplace(member->process, std::move(member->end));
+  const auto links = std::make_shared<PeerLinks>(std::move(own_peers_));
+  RunWorld world{
+      .place = place_of(shape_.process_of, 0),
+      .join = join_over_links(links, 0, /*has_core_per_rank=*/false),
+      .connect = connect_over_links(links,
+                                    [this](const ConnectJob& job, const auto&) {
+                                      std::map<int, PeerSockets> sockets;
+                                      sockets.emplace(job.process, std::move(own_late_));
+                                      return sockets;
+                                    }),
+      .door = RunDoor{.let_in =
+                          [this](const std::set<int>&) {
+                            std::vector<Newcomer> newcomers;
+                            for (const int process : std::exchange(coming_, {})) {
+                              newcomers.push_back({process, std::move(members_.at(process)->end)});
+                            }
+                            return newcomers;
+                          },
+                      .introduce =
+                          [this](int process, std::uint32_t epoch, const std::set<int>& others) {
+                            return introduce(process, epoch, others);
+                          }}};
+  for (const auto& [process, member] : members_) {
+    world.members.emplace(process, std::move(member->end));
+  }
   return world;
 }
 
@@ -123,13 +191,13 @@ void MemberThreads::show(const Samples& samples) {
 }
 
 void MemberThreads::kill(int process) {
-  for (const Descriptor& socket : members_.at(static_cast<std::size_t>(process - 1))->cut) {
+  for (const Descriptor& socket : members_.at(process)->cut) {
     (void)::shutdown(socket.number(), SHUT_RDWR);
   }
 }
 
 const DevicePool& MemberThreads::member_pool(int process) const {
-  return *members_.at(static_cast<std::size_t>(process - 1))->pool.load();
+  return *members_.at(process)->pool.load();
 }
 
 void MemberThreads::serve_as(Member& own) {
@@ -142,6 +210,9 @@ void MemberThreads::serve_as(Member& own) {
     DevicePool pool(model_, optimizer_, seed_, place_of(shape_.process_of, own.process), options_);
     own.pool.store(&pool);
     control.answer(setup->number, encode(Done{}));
+    const auto links = std::make_shared<PeerLinks>(std::move(own.peers));
+    const RunWorld::Connect connect =
+        connect_over_links(links, take_from_leader(own.process, std::move(own.own_passage)));
     const MemberSource source{
         .micro_batches =
             [this](const SampleRange&) {
@@ -154,7 +225,12 @@ void MemberThreads::serve_as(Member& own) {
               return numbers_;
             },
         .part = [this](SamplePart) -> const Samples& { return evaluated_; },
-        .join = join_over_links(std::move(own.peers), own.process, /*has_core_per_rank=*/false)};
+        .join = join_over_links(links, own.process, /*has_core_per_rank=*/false),
+        .connect =
+            [&](const ConnectJob& job, const std::function<void()>& check) {
+              if (!own.is_sound) kill(own.process);
+              connect(job, check);
+            }};
     (void)serve(pool, control, source, options_);
     own.pool.store(nullptr);
   } catch (const PeerLost&) {

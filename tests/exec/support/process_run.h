@@ -4,8 +4,10 @@
 // the model's functions. It is driven as a Run is.
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,7 @@ enum class ProcessLinks { kUnix, kTcp };
 struct ProcessShape {
   std::vector<int> process_of;  // by device
   ProcessLinks links = ProcessLinks::kUnix;
+  std::set<int> late = {};  // processes that are not there at the beginning
 };
 
 // The members, as threads.
@@ -34,21 +37,30 @@ class MemberThreads {
   void show(const Samples& samples);
   // Cuts a member off, as if its process were killed.
   void kill(int process);
+  // A process comes, in place of one that has been late until now or is lost. It is taken in by
+  // Run::take_in() once Run::sees_newcomers(). Over Unix sockets. `is_sound`: else it cuts itself
+  // off when it is to connect.
+  void come(int process, bool is_sound = true);
   // Returns the pool of a member, between two jobs.
   const DevicePool& member_pool(int process) const;
 
  private:
   struct Member;
+  void start(std::unique_ptr<Member> member);
   void serve_as(Member& member);
+  ConnectJob introduce(int process, std::uint32_t epoch, const std::set<int>& others);
 
   ModelSpec model_;
   OptimizerConfig optimizer_;
   std::uint64_t seed_;
   ProcessShape shape_;
   RunOptions options_;
-  std::vector<std::unique_ptr<Member>> members_;
+  std::map<int, std::unique_ptr<Member>> members_;
+  std::vector<std::unique_ptr<Member>> gone_;
   std::vector<PeerSockets> own_peers_;
-  std::mutex shown_;  // guards the next three
+  std::vector<int> coming_;
+  PeerSockets own_late_;  // to the process that was introduced last
+  std::mutex shown_;      // guards the next three
   std::vector<Samples> micro_batches_;
   std::vector<std::int64_t> numbers_;
   Samples evaluated_;
@@ -65,6 +77,7 @@ class ProcessRun : private MemberThreads, public Run {
   ProcessRun(const ModelSpec& model, const OptimizerConfig& optimizer, std::uint64_t seed,
              int devices, const RunOptions& options = {});
 
+  using MemberThreads::come;
   using MemberThreads::kill;
   using MemberThreads::member_pool;
 

@@ -1,0 +1,145 @@
+// Processes may come at any time while a run goes on, and go again: the run takes them in between
+// two steps, and the bits are those of a run in one process.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/exec/support/process_run.h"
+#include "tests/exec/support/small_vit.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+constexpr Step kSteps = 8;
+
+OptimizerConfig adamw() { return {.learning_rate = 1e-2}; }
+
+ModelSpec small_model() { return make_vit(small_config()); }
+
+PlanShape replicas(int count) {
+  PlanShape shape;
+  shape.cuts.assign(static_cast<std::size_t>(count), {});
+  shape.owned.assign(static_cast<std::size_t>(count), 6 / count);
+  return shape;
+}
+
+std::uint64_t undisturbed() {
+  Run run(small_model(), adamw(), kSeed, 1);
+  run.transition_to(make_small_plan(run.structure(), replicas(1)));
+  for (Step step = 0; step < kSteps; ++step) {
+    run.step(step, 1e-2, small_micro_batches(step, 6));
+  }
+  return run.weight_hash();
+}
+
+void step_once(ProcessRun& run, Step step) { run.step(step, 1e-2, small_micro_batches(step, 6)); }
+
+// Waits until a newcomer is ready, or has failed, and takes in who is. Returns what is told of
+// them.
+std::vector<std::string> take_in_next(ProcessRun& run) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (run.sees_newcomers()) run.take_in();
+    std::vector<std::string> told = run.take_arrivals();
+    if (!told.empty()) return told;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {};
+}
+
+// Puts the next plan in force, and does the step again if a process was lost in it.
+void step_surviving(ProcessRun& run, Step step, const PlanShape& left) {
+  try {
+    step_once(run, step);
+  } catch (const StepUndone&) {
+    (void)run.regroup();
+    run.transition_to(make_small_plan(run.structure(), left));
+    step_once(run, step);
+  }
+}
+
+TEST(LateProcess, TakesPartFromTheNextPlanOn) {
+  ProcessRun run(small_model(), adamw(), kSeed, {.process_of = {0, 1, 2, 3}, .late = {2, 3}});
+  EXPECT_EQ(run.devices_there(), (std::vector<DeviceId>{DeviceId{0}, DeviceId{1}}));
+  run.transition_to(make_small_plan(run.structure(), replicas(2)));
+  step_once(run, 0);
+  run.come(2);
+  EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 2 has come"}));
+  run.come(3);
+  EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 3 has come"}));
+  EXPECT_EQ(run.devices_there().size(), 4U);
+  // Four stages: a layer or two for each newcomer.
+  run.transition_to(make_small_plan(run.structure(), {.cuts = {{2, 4, 6}}, .owned = {6}}));
+  step_once(run, 1);
+  // A plan that does not need them lets them sleep.
+  run.transition_to(make_small_plan(run.structure(), {.cuts = {{4}}, .owned = {6}}));
+  step_once(run, 2);
+  run.transition_to(make_small_plan(run.structure(), replicas(3)));
+  step_once(run, 3);
+  // One of them goes, and another one comes in its place.
+  run.kill(2);
+  step_surviving(run, 4, replicas(2));
+  run.come(2);
+  EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 2 has come"}));
+  run.transition_to(make_small_plan(run.structure(), {.cuts = {{2, 4, 6}}, .owned = {6}}));
+  for (Step step = 5; step < kSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), undisturbed());
+}
+
+TEST(LateProcess, ThatGoesWhileItIsTakenInLeavesTheRunAsItWas) {
+  ProcessRun run(small_model(), adamw(), kSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  run.transition_to(make_small_plan(run.structure(), replicas(2)));
+  step_once(run, 0);
+  for (Step step = 1; step < 4; ++step) {
+    run.come(2, /*is_sound=*/false);
+    const std::vector<std::string> told = take_in_next(run);
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].find("rank 2 is not taken in: "), 0U) << told[0];
+    EXPECT_EQ(run.devices_there().size(), 2U);
+    step_once(run, step);  // under the plan in force
+  }
+  run.come(2);
+  EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 2 has come"}));
+  run.transition_to(make_small_plan(run.structure(), replicas(3)));
+  for (Step step = 4; step < kSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), undisturbed());
+}
+
+TEST(LateProcess, ThatGoesBeforeItIsReadyIsToldOf) {
+  ProcessRun run(small_model(), adamw(), kSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  run.transition_to(make_small_plan(run.structure(), replicas(2)));
+  run.come(2);
+  run.kill(2);
+  EXPECT_EQ(take_in_next(run),
+            (std::vector<std::string>{"rank 2: its process has ended before it took part"}));
+  for (Step step = 0; step < kSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), undisturbed());
+}
+
+TEST(LateProcess, ThatComesWhileAnotherIsLostTakesItsPart) {
+  ProcessRun run(small_model(), adamw(), kSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  run.transition_to(make_small_plan(run.structure(), replicas(2)));
+  step_once(run, 0);
+  run.come(2);
+  while (!run.sees_newcomers()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  run.kill(1);
+  run.take_in();  // the newcomer may be turned away: who connects with it has gone
+  (void)run.take_arrivals();
+  for (bool is_settled = false; !is_settled;) {
+    try {
+      run.transition_to(make_small_plan(run.structure(), replicas(1)));
+      is_settled = true;
+    } catch (const StepUndone&) {
+      (void)run.regroup();
+    }
+  }
+  for (Step step = 1; step < kSteps; ++step) step_surviving(run, step, replicas(1));
+  EXPECT_EQ(run.weight_hash(), undisturbed());
+}
+
+}  // namespace
+}  // namespace frazil
