@@ -27,7 +27,10 @@ ElasticPlan::ElasticPlan(const TrainOptions& options, Run& run, CacheControl& ca
       run_(run),
       cache_(cache),
       replanner_(replanner),
-      preparation_(replanner, run) {}
+      preparation_(replanner, run),
+      ahead_(replanner) {
+  replanner_.set_devices(run_.devices_there());
+}
 
 // Asks for the plan for a mask. It caches only where that pays.
 const Plan& ElasticPlan::choose(const FreezeMask& mask, Step step) {
@@ -63,14 +66,31 @@ ElasticPlan::Transitioned ElasticPlan::transition_to(const FreezeMask& mask, Ste
 }
 
 ElasticPlan::Recovered ElasticPlan::recover(const FreezeMask& mask, Step step) {
-  Recovered recovered;
   preparation_.end();
+  return settle(mask, step, run_.regroup());
+}
+
+ElasticPlan::Recovered ElasticPlan::take_in(const FreezeMask& mask, Step step) {
+  preparation_.end();
+  run_.take_in();
+  return settle(mask, step, {});
+}
+
+ElasticPlan::Recovered ElasticPlan::settle(const FreezeMask& mask, Step step,
+                                           std::vector<std::string> lost) {
+  Recovered recovered{.lost = std::move(lost), .transitioned = {}, .plan_ready = false};
   for (;;) {
-    for (std::string& sentence : run_.regroup()) recovered.lost.push_back(std::move(sentence));
-    replanner_.set_devices(run_.devices_there());
+    const std::vector<DeviceId> devices = run_.devices_there();
+    replanner_.set_devices(devices);
+    const std::optional<Replanner::PlanAhead> found = ahead_.find(mask, devices);
+    recovered.plan_ready = found.has_value();
+    if (found) replanner_.take(mask, *found);
     if (!run_.lost_layers().empty()) {
-      throw LayersLost(recovered.lost.back() + ", and nobody else holds " +
-                       run_.model().layers[run_.lost_layers().front().index()].name);
+      const std::string sentence =
+          (recovered.lost.empty() ? "a process is lost" : recovered.lost.back()) +
+          ", and nobody else holds " + run_.model().layers[run_.lost_layers().front().index()].name;
+      run_.end(static_cast<int>(ExitCode::kPeerLost), sentence);
+      throw LayersLost(sentence);
     }
     try {
       recovered.transitioned = transition_to(mask, step);
@@ -78,7 +98,16 @@ ElasticPlan::Recovered ElasticPlan::recover(const FreezeMask& mask, Step step) {
     } catch (const StepUndone&) {
       // Another one was lost meanwhile.
     }
+    for (std::string& sentence : run_.regroup()) recovered.lost.push_back(std::move(sentence));
   }
+}
+
+void ElasticPlan::go_on() {
+  preparation_.go_on();
+  std::vector<std::vector<DeviceId>> devices = run_.devices_after_losses();
+  if (devices.empty() && run_.devices_expected() == run_.devices_there()) return;
+  devices.push_back(run_.devices_expected());
+  ahead_.expect(run_.plan().mask, std::move(devices));
 }
 
 void ElasticPlan::find_overhead(const TransitionEvent& first) {

@@ -10,6 +10,7 @@
 #include "exec/run/run.h"
 #include "exec/train/cache_control.h"
 #include "exec/train/preparation.h"
+#include "exec/train/processes/plans_ahead.h"
 #include "exec/train/replanner.h"
 #include "exec/train/train_phase.h"
 
@@ -42,14 +43,18 @@ class ElasticPlan {
   // given one does not.
   Transitioned transition_to(const FreezeMask& mask, Step step);
 
-  // After StepUndone: goes on with the devices that are left, under a new plan for this mask, which
-  // it puts in force before this step. Returns the sentences that tell of what was lost. Throws
-  // LayersLost if nobody holds some layer any more.
+  // Go on with the devices that are there, under a new plan for this mask, which they put in force
+  // before this step: after StepUndone with those that are left, and after Run::sees_newcomers()
+  // with those of processes that are ready. Return the sentences that tell of what was lost
+  // meanwhile. Throw LayersLost if nobody holds some layer any more; the members are dismissed
+  // then.
   struct Recovered {
     std::vector<std::string> lost;
     Transitioned transitioned;
+    bool plan_ready = false;  // it had been made ahead
   };
   Recovered recover(const FreezeMask& mask, Step step);
+  Recovered take_in(const FreezeMask& mask, Step step);
 
   // Finds, after the first transition, the least that a transition costs, unless that is known (a
   // resumed run knows it). Puts the plan in force three times more, with nothing of it in the
@@ -58,10 +63,12 @@ class ElasticPlan {
 
   // Names the mask that is expected next; none: nothing is expected.
   void expect(const std::optional<FreezeMask>& mask) { preparation_.expect(mask); }
-  // Goes on with the preparation; must be called between two steps.
-  void go_on() { preparation_.go_on(); }
+  // Goes on with the preparation, and has plans made ahead for each loss of a process, and for
+  // those that are about to come; must be called between two steps.
+  void go_on();
 
  private:
+  Recovered settle(const FreezeMask& mask, Step step, std::vector<std::string> lost);
   const Plan& choose(const FreezeMask& mask, Step step);
 
   const TrainOptions& options_;
@@ -69,6 +76,7 @@ class ElasticPlan {
   CacheControl& cache_;
   Replanner& replanner_;
   Preparation preparation_;
+  PlansAhead ahead_;
   std::optional<Plan> plan_;  // in force
 };
 

@@ -10,6 +10,7 @@
 #include "exec/train/cache_control.h"
 #include "planner/bounds/shape.h"
 #include "planner/plan/activity.h"
+#include "planner/plan/commit_round.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/search/advice.h"
 #include "planner/search/rank_plans.h"
@@ -39,15 +40,40 @@ struct Replanner::Expected {
 };
 
 void Replanner::set_devices(std::vector<DeviceId> devices) {
+  if (devices == devices_) return;
   take_expected();
   devices_ = std::move(devices);
-  has_lost_ = devices_.size() < options_.cluster.devices.size();
   present_ = keep_devices(options_.cluster, devices_);
   search_ = std::make_unique<PlanSearch>(Setting{options_.profile, present_});
   plans_.clear();
   uncached_.clear();
   predicted_.clear();
   without_room_.clear();
+}
+
+std::optional<Replanner::PlanAhead> Replanner::find_ahead(
+    const FreezeMask& mask, const std::vector<DeviceId>& devices) const {
+  if (options_.config.batch_growth == BatchGrowth::kWithPipelines) return std::nullopt;
+  const Cluster cluster = keep_devices(options_.cluster, devices);
+  PlanSearch search(Setting{options_.profile, cluster});
+  const auto find = [&](bool caches) -> std::optional<Plan> {
+    const Ranking ranking = rank_plans(search, question(mask, caches), kNoisePpm);
+    if (const Candidate* const best = ranking.best()) return on_devices(best->plan, devices);
+    return std::nullopt;
+  };
+  const std::optional<Plan> plan = find(options_.config.cache.is_on());
+  if (!plan) return std::nullopt;
+  return PlanAhead{*plan, plan->cache_frozen_prefix ? find(false) : std::nullopt};
+}
+
+void Replanner::take(const FreezeMask& mask, const PlanAhead& found) {
+  plans_.insert_or_assign(mask.text(), found.plan);
+  if (found.plan.cache_frozen_prefix) uncached_.insert_or_assign(mask.text(), found.uncached);
+}
+
+bool Replanner::is_there(const Plan& plan) const {
+  const std::vector<DeviceId> used = list_used_devices(plan);
+  return std::includes(devices_.begin(), devices_.end(), used.begin(), used.end());
 }
 
 void Replanner::expect(const FreezeMask& mask) {
@@ -90,7 +116,7 @@ void Replanner::take_expected() {
 }
 
 const Plan& Replanner::go_on(const FreezeMask& mask) {
-  if (!held_ && options_.plan && !has_lost_) {
+  if (!held_ && options_.plan && is_there(*options_.plan)) {
     if (options_.plan->cache_frozen_prefix && !options_.config.cache.is_on()) {
       throw InputError(options_.plan_file, 0, "a plan with a cached frozen prefix",
                        "a run with a cache");
@@ -107,7 +133,7 @@ const Plan& Replanner::go_on(const FreezeMask& mask) {
 }
 
 Plan Replanner::answer(const FreezeMask& mask) {
-  if (held_ && !options_.elastic && !has_lost_) {
+  if (held_ && !options_.elastic && is_there(*held_)) {
     Plan plan = *held_;
     plan.mask = mask;
     plan = cache_prefix(plan);
@@ -133,7 +159,7 @@ Plan Replanner::answer(const FreezeMask& mask) {
 std::optional<Plan> Replanner::find_uncached() {
   ENSURE(held_.has_value(), "a plan in place of the held");
   if (!held_->cache_frozen_prefix) return held_;
-  if (!options_.elastic && !has_lost_) {
+  if (!options_.elastic && is_there(*held_)) {
     Plan plan = *held_;
     plan.cache_frozen_prefix = false;
     if (!fits(plan)) return std::nullopt;

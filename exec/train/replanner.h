@@ -39,9 +39,20 @@ class Replanner {
   const Plan& go_on(const FreezeMask& mask);
   // Returns the best plan under the held plan's mask that caches nothing; none if none fits.
   std::optional<Plan> find_uncached();
-  // Says which devices of the cluster are there, ascending; at first all are. Later plans use
-  // no others, also if the run is not elastic.
+  // Says which devices of the cluster are there, ascending; at first all are. Later plans use no
+  // others, also if the run is not elastic.
   void set_devices(std::vector<DeviceId> devices);
+  // What is found for devices that may be there next.
+  struct PlanAhead {
+    Plan plan;
+    std::optional<Plan> uncached;  // where the plan caches its prefix; none: none fits
+  };
+  // Returns what go_on(mask) and find_uncached() would find with these devices; none if no plan
+  // fits, or the batch grows with the pipelines. Any thread.
+  std::optional<PlanAhead> find_ahead(const FreezeMask& mask,
+                                      const std::vector<DeviceId>& devices) const;
+  // Takes that over for the devices that are there.
+  void take(const FreezeMask& mask, const PlanAhead& found);
   // Holds this plan in place of the held one.
   const Plan& hold(const Plan& plan);
   // Asks the planner ahead, in a thread of its own, what go_on(mask) and then find_uncached() will
@@ -86,6 +97,7 @@ class Replanner {
   // with the reason.
   std::optional<Plan> find(const FreezeMask& mask, bool caches, bool explains = false);
   bool fits(const Plan& plan) const;
+  bool is_there(const Plan& plan) const;
   Plan cache_prefix(const Plan& plan) const;
 
   const TrainOptions& options_;
@@ -93,7 +105,6 @@ class Replanner {
   std::vector<DeviceId> devices_;       // that are there
   Cluster present_;                     // of these
   std::unique_ptr<PlanSearch> search_;  // on these; never null
-  bool has_lost_ = false;               // some device
   int first_pipelines_ = 0;             // of the first plan; 0: there is no plan yet
   std::optional<Plan> held_;
   // Answers of the planner, and predictions from the held plan, all by the mask's bits.

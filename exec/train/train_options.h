@@ -38,6 +38,9 @@ struct TrainOptions {
   bool elastic = true;
   std::int64_t max_steps = 0;    // 0: all epochs; never more than these
   DeviceChoice processors = {};  // cores or GPUs
+  // Over so many processes the devices are spread; the run may begin with fewer of them, and others
+  // may come. 0: as many as it begins with.
+  int places = 0;
   // Makes the processes of the run; none: all devices are in this one.
   std::function<RunWorld()> world = {};
   std::string command;

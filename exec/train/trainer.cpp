@@ -1,6 +1,7 @@
 #include "exec/train/trainer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "analysis/foreign_cores.h"
@@ -16,7 +17,8 @@
 #include "exec/train/divergence.h"
 #include "exec/train/elastic_plan.h"
 #include "exec/train/freeze_control.h"
-#include "exec/train/process_changes.h"
+#include "exec/train/processes/process_changes.h"
+#include "exec/train/processes/silences.h"
 #include "exec/train/replanner.h"
 #include "exec/train/trace_recorder.h"
 #include "exec/train/train_phase.h"
@@ -34,9 +36,11 @@ constexpr const char* kGrows =
     "the batch grows with the pipelines, as PipeTransformer's: losses and weights follow from the "
     "plans, the learning rate is that of the configured batch";
 
-RunWorld make_world(const TrainOptions& options) {
-  if (options.world) return options.world();
-  return one_process(static_cast<int>(options.cluster.devices.size()));
+RunWorld make_world(const TrainOptions& options, Silences& silences) {
+  if (!options.world) return one_process(static_cast<int>(options.cluster.devices.size()));
+  RunWorld world = options.world();
+  world.warn = [&silences](const Silence& silence) { silences.note(silence); };
+  return world;
 }
 
 class Training {
@@ -51,12 +55,13 @@ class Training {
         steps_per_epoch_(places_.of_epoch()),
         steps_(count_steps(options, data)),
         loader_(data.train, loader_config(config_)),
-        run_(make_model(config_), config_.optimizer, config_.seed, make_world(options),
+        silences_([this](const Silence& silence) { tell_silence(silence); }),
+        run_(make_model(config_), config_.optimizer, config_.seed, make_world(options, silences_),
              run_options(config_, options.processors)),
         cache_(options, shape(), run_, data.train),
         replanner_(options, data.train.count()),
         plans_(options, run_, cache_, replanner_),
-        changes_(run_, plans_,
+        changes_(run_, plans_, recorder_, silences_,
                  {.change_phase = [this](Step step, const auto& to) { change_phase(step, to); },
                   .tell = [this](Step step, const std::string& sentence,
                                  bool is_warning) { tell(step, sentence, is_warning); }}),
@@ -76,6 +81,7 @@ class Training {
     for (Step step = result_.first_step; step < steps_; step = next) {
       if (step % steps_per_epoch_ == 0) begin_epoch(static_cast<int>(step / steps_per_epoch_));
       follow_policy(step);
+      changes_.take_in(step);
       do {
         next = try_step(step);
       } while (next == step);
@@ -425,6 +431,8 @@ class Training {
     }
     last_loss_ = result.loss;
     recorder_.log({step, StepEvent{result.loss, range.count, time}});
+    now_ = next;
+    changes_.end_step(step);
     cache_.add_step(step, places, time);
     plans_.go_on();
     note_cache();
@@ -473,6 +481,17 @@ class Training {
     progress_({step, steps_, epoch_ + 1, last_loss_, accuracy_, validation_, event, is_warning});
   }
 
+  // By another thread, while a step may wait for that process.
+  void tell_silence(const Silence& silence) const {
+    if (!progress_) return;
+    TrainProgress now;
+    now.step = now_;
+    now.steps = steps_;
+    now.event = silence.sentence;
+    now.is_warning = true;
+    progress_(now);
+  }
+
   const TrainOptions& options_;
   const RunConfig& config_;
   std::string told_;  // the last note on a short batch
@@ -482,6 +501,8 @@ class Training {
   Step steps_per_epoch_;
   Step steps_;
   SampleLoader loader_;
+  std::atomic<Step> now_{0};
+  Silences silences_;
   Run run_;
   CacheControl cache_;
   Replanner replanner_;

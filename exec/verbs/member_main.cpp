@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exec/train/processes/member.h"
+#include "exec/train/processes/member_processes.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/kernels_flag.h"
@@ -28,7 +29,9 @@ boost::program_options::options_description describe_flags() {
   flags.add_options()                                                     //
       ("process", text_value("N"), "the number of this process, from 1")  //
       ("sockets", text_value("LIST"),
-       "descriptors that it has inherited: of its leader, then two of each other process");
+       "descriptors that it has inherited: of its leader, of the passage over which it gets those "
+       "of "
+       "processes that come later, then two of each other process; without those it comes late");
   add_kernels_flag(flags);
   return flags;
 }
@@ -45,19 +48,22 @@ ExitCode run_member(const Flags& flags) {
   const int process = integer_or(flags, "process", 1, 1, kMostProcesses);
   const std::vector<int> numbers =
       checked_flags("sockets", required_text(flags, "sockets"), 3, kLargestDescriptor);
-  if (numbers.size() % 2 == 0) {
+  if (numbers.size() % 2 != 0) {
     refuse_flags("--sockets with " + std::to_string(numbers.size()) + " descriptors",
-                 "one, and two more for each other process");
+                 "two, and two more for each other process");
   }
   Descriptor control = take_descriptor(numbers[0]);
-  std::vector<PeerSockets> peers((numbers.size() - 1) / 2 + 1);
-  std::size_t next = 1;
+  LateSockets late = take_from_leader(process, take_descriptor(numbers[1]));
+  const std::size_t others = numbers.size() / 2 - 1;
+  std::vector<PeerSockets> peers(others == 0 ? 0 : others + 1);
+  std::size_t next = 2;
   for (std::size_t other = 0; other < peers.size(); ++other) {
     if (other == static_cast<std::size_t>(process)) continue;
     peers[other].steps = take_descriptor(numbers.at(next++));
     peers[other].bulk = take_descriptor(numbers.at(next++));
   }
-  return serve_run(process, std::move(control), std::move(peers));
+  return static_cast<ExitCode>(
+      serve_run(process, std::move(control), std::move(peers), std::move(late)).code);
 }
 
 // The leader decides when a run stops, so what a terminal or a launcher sends to all is not heard

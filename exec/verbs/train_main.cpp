@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,7 @@
 #include "exec/verbs/train_answer.h"
 #include "exec/verbs/train_request.h"
 #include "exec/verbs/verb_inputs.h"
+#include "planner/plan/commit_round.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/kernels_flag.h"
 #include "planner/verbs/known_words.h"
@@ -58,6 +60,12 @@ po::options_description describe_flags() {
       ("procs", text_value("N"),
        "spread the devices over so many processes of this machine (default: 1, all are threads of "
        "one); with --listen: over so many that come together")  //
+      ("places", text_value("N"),
+       "spread the devices over N processes of which --procs are there at the beginning; others "
+       "come "
+       "while the run goes on")  //
+      ("restart-lost", po::bool_switch(),
+       "with --procs: begin a new process in each place that is vacant")  //
       ("listen", text_value("ADDRESS:PORT"),
        "lead a run over processes that --join it here, or where a launcher has begun them")  //
       ("join", text_value("ADDRESS:PORT"),
@@ -98,7 +106,9 @@ class Telling {
  public:
   Telling(const RunConfig& config, bool quiet) : config_(config), quiet_(quiet) {}
 
+  // Any thread.
   void show(const TrainProgress& now) {
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (!progress_) progress_.emplace("train", now.steps * config_.batch_size, quiet_);
     if (quiet_ && now.is_warning) {
       std::fprintf(stderr, "frazil train: step %lld: %s\n", static_cast<long long>(now.step),
@@ -115,11 +125,15 @@ class Telling {
             (now.validation ? ", validation " + fixed(100 * now.validation->accuracy, 1) + " %"
                             : ""));
   }
-  void end() { progress_.reset(); }
+  void end() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    progress_.reset();
+  }
 
  private:
   const RunConfig& config_;
   bool quiet_;
+  std::mutex mutex_;  // guards the next one
   std::optional<Progress> progress_;
 };
 
@@ -234,22 +248,46 @@ int count_processes(const Flags& flags, int devices, const std::optional<JoinedW
   return processes;
 }
 
+// Returns over how many processes the devices are spread, of which so many begin the run.
+int count_places(const Flags& flags, int processes, int devices) {
+  const int places = integer_or(flags, "places", processes, 1, devices);
+  if (places >= processes) return places;
+  refuse_flags(
+      "--places " + std::to_string(places) + " for " + std::to_string(processes) + " processes",
+      "a place for each");
+}
+
+// A given plan is to begin with, so it uses devices that are there then.
+void check_places(const TrainOptions& options, int processes) {
+  if (!options.plan) return;
+  for (const DeviceId device : list_used_devices(*options.plan)) {
+    const Device& used = options.cluster.devices[device.index()];
+    if (used.process.value < processes) continue;
+    throw InputError(options.plan_file, 0, "device " + used.name + ", which may come later",
+                     "devices of the processes that begin the run");
+  }
+}
+
+void tell_person(const std::string& sentence) {
+  std::fprintf(stderr, "frazil train: %s\n", to_one_line(sentence).c_str());
+}
+
 // Waits for the other processes where this one is one of several that somebody has launched.
 std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& command) {
   LaunchFlags launch;
   launch.listen = optional_text(flags, "listen").value_or("");
   launch.join = optional_text(flags, "join").value_or("");
   if (!launch.listen.empty()) launch.processes = integer_or(flags, "procs", 0, 1, kMostProcesses);
-  return join_launch(launch, command, optional_text(flags, "token-file").value_or(""),
-                     [](const std::string& sentence) {
-                       std::fprintf(stderr, "frazil train: %s\n", to_one_line(sentence).c_str());
-                     });
+  const bool may_grow =
+      !launch.listen.empty() && integer_or(flags, "places", 1, 1, kMostProcesses) > 1;
+  return join_launch(launch, command, optional_text(flags, "token-file").value_or(""), may_grow,
+                     tell_person);
 }
 
 ExitCode run_train(const Flags& flags, const std::string& command) {
   const StopSignals signals;
   std::optional<JoinedWorld> joined = find_launch(flags, command);
-  if (joined && !joined->leads()) return serve_joined(*joined);
+  if (joined && !joined->leads()) return serve_joined(*joined, tell_person);
   const bool quiet = is_set(flags, "quiet");
   const bool json = is_set(flags, "json");
   const bool resume = is_set(flags, "resume");
@@ -268,11 +306,21 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   options.stop = [&] { return signals.received() != 0; };
   std::optional<MemberProcesses> members;  // outlives the run that it serves
   const int processes = count_processes(flags, devices, joined, options);
-  if (processes > 1) spread_over(options.cluster, processes);
+  options.places = count_places(flags, processes, devices);
+  const bool restarts = is_set(flags, "restart-lost");
+  if (restarts && joined) {
+    refuse_flags("--restart-lost for processes that somebody else has launched", "--procs alone");
+  }
+  if (options.places > 1) {
+    spread_over(options.cluster, options.places);
+    check_places(options, processes);
+  }
   if (joined) {
-    options.world = [&] { return lead(*joined, options, request.data); };
-  } else if (processes > 1) {
-    options.world = [&] { return lead(members.emplace(processes), options, request.data); };
+    options.world = [&] { return lead(*joined, options, request.data, tell_person); };
+  } else if (options.places > 1) {
+    options.world = [&] {
+      return lead(members.emplace(processes), options, request.data, restarts);
+    };
   }
   if (signals.received() != 0) {
     std::fprintf(stderr, "frazil train: stopped by signal %d before the first step\n",

@@ -11,6 +11,7 @@
 #include "exec/disk/hashes.h"
 #include "exec/links/joining/join_token.h"
 #include "exec/links/joining/launch_environment.h"
+#include "exec/train/processes/joined_door.h"
 #include "exec/train/processes/member.h"
 #include "exec/train/processes/member_processes.h"
 #include "exec/train/processes/run_world.h"
@@ -34,10 +35,10 @@ std::string host_name() {
 }  // namespace
 
 std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::string& command,
-                                       const std::string& token_file,
+                                       const std::string& token_file, bool may_grow,
                                        const std::function<void(const std::string&)>& tell) {
   const std::optional<LaunchPlace> place = find_launch_place(flags, read_environment());
-  if (!place || place->processes == 1) return std::nullopt;
+  if (!place || (place->processes == 1 && !may_grow)) return std::nullopt;
   const bool has_own_words = place->launcher == Launcher::kFlags;
   JoinOptions options;
   options.facts = {.version = FRAZIL_VERSION,
@@ -50,19 +51,40 @@ std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::stri
                    .devices = 0};
   if (!token_file.empty()) options.token = read_token(token_file);
   options.tell = tell;
-  return join_world(*place, options);
+  JoinedWorld joined = join_world(*place, options);
+  // Whoever else launches processes also decides how many.
+  if (joined.leads() && !has_own_words) joined.door.reset();
+  return joined;
 }
 
-ExitCode serve_joined(JoinedWorld& joined) {
-  return serve_run(joined.process, std::move(joined.control.at(0)), std::move(joined.peers));
+ExitCode serve_joined(JoinedWorld& joined, const std::function<void(const std::string&)>& tell) {
+  LateSockets late = late_sockets_of(joined);
+  const StopMessage stop = serve_run(joined.process, std::move(joined.control.at(0)),
+                                     std::move(joined.peers), std::move(late));
+  if (stop.code != 0) tell(stop.sentence);
+  return static_cast<ExitCode>(stop.code);
 }
 
-RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data) {
+RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data,
+              const std::function<void(const std::string&)>& tell) {
   std::map<int, Descriptor> members;
   for (std::size_t process = 1; process < joined.control.size(); ++process) {
     members.emplace(static_cast<int>(process), std::move(joined.control[process]));
   }
-  return lead_over(std::move(members), std::move(joined.peers), options, data);
+  if (!joined.door) {
+    return lead_over(std::move(members), std::move(joined.peers), options, data, {});
+  }
+  const auto door = std::make_shared<JoinedDoor>(joined, tell);
+  RunWorld world = lead_over(std::move(members), std::move(joined.peers), options, data,
+                             [door](const ConnectJob& job, const std::function<void()>& check) {
+                               return door->take_calls(job, check);
+                             });
+  world.door = {.let_in = [door](const std::set<int>& vacant) { return door->let_in(vacant); },
+                .introduce =
+                    [door](int process, std::uint32_t epoch, const std::set<int>& others) {
+                      return door->introduce(process, epoch, others);
+                    }};
+  return world;
 }
 
 }  // namespace frazil

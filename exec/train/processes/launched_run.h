@@ -17,16 +17,19 @@ namespace frazil {
 
 // Finds out whether this process is one of several of a launch, and if so waits for the others.
 // `command`: the words of the command line, which processes of one launch have in common.
-// `token_file`: empty, or the file that proves who belongs to the run. Throws as join_world() does.
+// `token_file`: empty, or the file that proves who belongs to the run. `may_grow`: a process alone
+// listens too. Throws as join_world() does.
 std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::string& command,
-                                       const std::string& token_file,
+                                       const std::string& token_file, bool may_grow,
                                        const std::function<void(const std::string&)>& tell);
 
-// Serves the leader of the joined world to the end of the run.
-ExitCode serve_joined(JoinedWorld& joined);
+// Serves the leader of the joined world to the end of the run. Tells why if that is no good one.
+ExitCode serve_joined(JoinedWorld& joined, const std::function<void(const std::string&)>& tell);
 
-// Returns the world of a run that this process leads over the joined processes, among which the
-// devices of the cluster are spread. Throws InputError if there are fewer devices than processes.
-RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data);
+// Returns the world of a run that this process leads over the joined processes. Where its door is
+// open, others may come while the run goes on. `tell` is given a sentence for each that is turned
+// away, by another thread.
+RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data,
+              const std::function<void(const std::string&)>& tell);
 
 }  // namespace frazil

@@ -35,16 +35,24 @@ void refuse_other_bits(const MemberSetup& setup, const Dataset& data) {
   }
 }
 
+// The links have a place for each process that may come.
+std::shared_ptr<PeerLinks> make_links(const MemberSetup& setup, std::vector<PeerSockets> peers) {
+  peers.resize(static_cast<std::size_t>(setup.process_of.back()) + 1);
+  return std::make_shared<PeerLinks>(std::move(peers));
+}
+
 // What the member makes of the leader's setup.
 class MemberRun {
  public:
-  MemberRun(int process, const MemberSetup& setup, std::vector<PeerSockets> peers)
+  MemberRun(int process, const MemberSetup& setup, std::vector<PeerSockets> peers, LateSockets late)
       : config_(parse_run_config(setup.config, "run configuration of the leader")),
         data_(load_data(config_)),
         loader_(data_.train, loader_config(config_)),
         probe_(probe_of(data_.train)),
         options_(run_options(config_, {.kind = setup.kind, .gpus = setup.gpus})),
-        join_(join_over_links(std::move(peers), process, setup.has_core_per_rank)) {
+        links_(make_links(setup, std::move(peers))),
+        join_(join_over_links(links_, process, setup.has_core_per_rank)),
+        connect_(connect_over_links(links_, std::move(late))) {
     refuse_other_bits(setup, data_);
     PoolPlace place = place_of(setup.process_of, process);
     place.has_core_per_rank = setup.has_core_per_rank;
@@ -62,7 +70,8 @@ class MemberRun {
         .micro_batches = [this](const SampleRange& range) { return loader_.take(range); },
         .cache_numbers = [this](const SampleRange& range) { return loader_.cache_numbers(range); },
         .part = [this](SamplePart part) -> const Samples& { return samples_of(part); },
-        .join = join_};
+        .join = join_,
+        .connect = connect_};
   }
 
  private:
@@ -83,33 +92,38 @@ class MemberRun {
   SampleLoader loader_;
   Samples probe_;
   RunOptions options_;
+  std::shared_ptr<PeerLinks> links_;
   RunWorld::Join join_;
+  RunWorld::Connect connect_;
   std::unique_ptr<DevicePool> pool_;
 };
 
 }  // namespace
 
-ExitCode serve_run(int process, Descriptor control, std::vector<PeerSockets> peers) {
+StopMessage serve_run(int process, Descriptor control, std::vector<PeerSockets> peers,
+                      LateSockets late) {
   std::atomic<DevicePool*> pool{nullptr};
   ControlMember member(std::move(control), [&pool](const std::string& sentence) {
     if (DevicePool* const devices = pool.load()) devices->abort(sentence);
   });
   std::unique_ptr<MemberRun> run;
   const std::optional<OrderMessage> first = member.next();
-  if (!first) return static_cast<ExitCode>(member.stopped()->code);
+  if (!first) return *member.stopped();
   try {
     const auto setup = decode<MemberSetup>(std::get<SetupJob>(decode<Job>(first->job)).setup);
-    run = std::make_unique<MemberRun>(process, setup, std::move(peers));
+    run = std::make_unique<MemberRun>(process, setup, std::move(peers), std::move(late));
     pool.store(&run->pool());
     member.answer(first->number, encode(Done{}));
   } catch (...) {
-    member.fail(tell_failure(first->number));
+    const FailureMessage failure = tell_failure(first->number);
+    member.fail(failure);
     (void)member.next();
-    return member.stopped() ? static_cast<ExitCode>(member.stopped()->code) : ExitCode::kFailure;
+    return member.stopped().value_or(
+        StopMessage{static_cast<int>(ExitCode::kFailure), failure.sentence});
   }
   const StopMessage stop = serve(run->pool(), member, run->source(), run->options());
   pool.store(nullptr);
-  return static_cast<ExitCode>(stop.code);
+  return stop;
 }
 
 }  // namespace frazil

@@ -9,12 +9,15 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "exec/devices/cores.h"
 #include "exec/devices/kernel_facts.h"
+#include "exec/links/passed_sockets.h"
 #include "exec/links/socket.h"
 #include "exec/train/processes/member_setup.h"
 #include "exec/train/processes/run_world.h"
@@ -29,6 +32,8 @@ namespace fs = std::filesystem;
 
 constexpr int kFirstInherited = 100;  // above what a program has open when it starts
 constexpr auto kPatience = std::chrono::seconds(2);
+constexpr auto kPassing = std::chrono::seconds(10);
+constexpr int kMostStarts = 3;  // in a place, one after another, that come to nothing
 
 fs::path member_program() {
   std::error_code error;
@@ -46,19 +51,18 @@ bool has_ended(pid_t child) { return ::waitpid(child, nullptr, WNOHANG) != 0; }
 }  // namespace
 
 MemberProcesses::MemberProcesses(int processes) {
-  const auto count = static_cast<std::size_t>(processes);
   std::vector<std::vector<PeerSockets>> mesh = make_socket_pairs(processes);
   peers_ = std::move(mesh.at(0));
-  for (std::size_t process = 1; process < count; ++process) {
-    SocketPair control = make_socket_pair();
-    start(static_cast<int>(process), std::move(control[1]), std::move(mesh[process]));
-    members_.emplace(static_cast<int>(process), std::move(control[0]));
+  for (int process = 1; process < processes; ++process) {
+    start(process, std::move(mesh[static_cast<std::size_t>(process)]));
   }
 }
 
-// The child finds its sockets under numbers that follow one another: control, then two for each
-// other process.
-void MemberProcesses::start(int process, Descriptor control, std::vector<PeerSockets> peers) {
+// The child finds its sockets under numbers that follow one another: control, the passage for those
+// of other processes, then two for each process that begins with it.
+void MemberProcesses::start(int process, std::vector<PeerSockets> peers) {
+  SocketPair control = make_socket_pair();
+  SocketPair passage = make_socket_pair();
   const fs::path program = member_program();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -68,7 +72,8 @@ void MemberProcesses::start(int process, Descriptor control, std::vector<PeerSoc
     posix_spawn_file_actions_adddup2(&actions, descriptor.number(), next);
     sockets += (sockets.empty() ? "" : ",") + std::to_string(next++);
   };
-  pass(control);
+  pass(control[1]);
+  pass(passage[1]);
   for (std::size_t other = 0; other < peers.size(); ++other) {
     if (static_cast<int>(other) == process) continue;
     pass(peers[other].steps);
@@ -85,10 +90,93 @@ void MemberProcesses::start(int process, Descriptor control, std::vector<PeerSoc
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) fail_system(program.string(), error, "posix_spawn", "a program that starts");
   children_.push_back(child);
+  controls_[process] = std::move(control[0]);
+  passages_[process] = std::move(passage[0]);
+}
+
+RunDoor MemberProcesses::door() {
+  return {.let_in =
+              [this](const std::set<int>& vacant) {
+                std::erase_if(children_, has_ended);
+                std::vector<Newcomer> newcomers;
+                for (const int process : vacant) {
+                  if (starts_[process] == kMostStarts) continue;
+                  ++starts_[process];
+                  start(process, {});
+                  newcomers.push_back({process, std::move(controls_.at(process))});
+                }
+                return newcomers;
+              },
+          .introduce =
+              [this](int process, std::uint32_t epoch, const std::set<int>& others) {
+                return introduce(process, epoch, others);
+              }};
+}
+
+// A process that has gone takes no sockets; its loss is found out elsewhere.
+ConnectJob MemberProcesses::introduce(int process, std::uint32_t epoch,
+                                      const std::set<int>& others) {
+  starts_[process] = 0;
+  const auto pass = [&](int to, int of, PeerSockets sockets) {
+    try {
+      pass_sockets(passages_.at(to), {epoch, of, std::move(sockets)});
+    } catch (const SocketError&) {
+      return;
+    }
+  };
+  for (const int other : others) {
+    SocketPair steps = make_socket_pair();
+    SocketPair bulk = make_socket_pair();
+    pass(process, other, {std::move(steps[0]), std::move(bulk[0])});
+    PeerSockets of_other{std::move(steps[1]), std::move(bulk[1])};
+    if (other == 0) {
+      late_ = std::move(of_other);
+    } else {
+      pass(other, process, std::move(of_other));
+    }
+  }
+  return {.process = process,
+          .epoch = epoch,
+          .others = {others.begin(), others.end()},
+          .addresses = {}};
+}
+
+LateSockets MemberProcesses::late_sockets() {
+  return [this](const ConnectJob& job, const std::function<void()>&) {
+    std::map<int, PeerSockets> sockets;
+    sockets.emplace(job.process, std::move(late_));
+    return sockets;
+  };
+}
+
+LateSockets take_from_leader(int process, Descriptor passage) {
+  const auto from = std::make_shared<Descriptor>(std::move(passage));
+  return [process, from](const ConnectJob& job, const std::function<void()>& check) {
+    const std::size_t expected = job.process == process ? job.others.size() : 1;
+    const auto until = std::chrono::steady_clock::now() + kPassing;
+    std::map<int, PeerSockets> sockets;
+    while (sockets.size() < expected) {
+      if (std::chrono::steady_clock::now() >= until) {
+        throw PeerLost("the leader has handed over no sockets to other processes");
+      }
+      check();
+      std::optional<PassedSockets> passed;
+      try {
+        passed = take_passed(*from, std::chrono::milliseconds(50));
+      } catch (const SocketError& error) {
+        throw PeerLost(error.what());
+      }
+      // What was passed for a world that never began is let go.
+      if (!passed || passed->epoch != job.epoch) continue;
+      sockets.emplace(passed->process, std::move(passed->sockets));
+    }
+    return sockets;
+  };
 }
 
 MemberProcesses::~MemberProcesses() {
-  members_.clear();
+  controls_.clear();
+  passages_.clear();
   peers_.clear();
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!children_.empty() && std::chrono::steady_clock::now() < end) {
@@ -101,15 +189,22 @@ MemberProcesses::~MemberProcesses() {
   }
 }
 
-RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data) {
-  return lead_over(members.take_members(), members.take_peers(), options, data);
+RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data,
+              bool restarts) {
+  RunWorld world = lead_over(members.take_members(), members.take_peers(), options, data,
+                             members.late_sockets());
+  if (restarts) world.door = members.door();
+  return world;
 }
 
 RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> peers,
-                   const TrainOptions& options, const Dataset& data) {
+                   const TrainOptions& options, const Dataset& data, LateSockets late) {
   const auto devices = static_cast<int>(options.cluster.devices.size());
-  const std::vector<int> process_of = spread_devices(devices, static_cast<int>(members.size()) + 1);
+  const int places = std::max(options.places, static_cast<int>(members.size()) + 1);
+  const std::vector<int> process_of = spread_devices(devices, places);
   const bool has_core_per_rank = process_of.size() <= allowed_cores().size();
+  peers.resize(static_cast<std::size_t>(places));
+  const auto links = std::make_shared<PeerLinks>(std::move(peers));
   const MemberSetup setup{.config = to_json(options.config),
                           .kind = options.processors.kind,
                           .gpus = options.processors.gpus,
@@ -120,7 +215,8 @@ RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> p
   RunWorld world{.place = place_of(process_of, 0),
                  .members = std::move(members),
                  .setup = encode(setup),
-                 .join = join_over_links(std::move(peers), 0, has_core_per_rank)};
+                 .join = join_over_links(links, 0, has_core_per_rank),
+                 .connect = connect_over_links(links, std::move(late))};
   world.place.has_core_per_rank = has_core_per_rank;
   return world;
 }

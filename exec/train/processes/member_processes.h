@@ -5,14 +5,16 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
-#include <string>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "exec/data/dataset.h"
 #include "exec/links/peer_links.h"
 #include "exec/run/run.h"
+#include "exec/train/processes/run_world.h"
 #include "exec/train/train_options.h"
 
 namespace frazil {
@@ -27,26 +29,40 @@ class MemberProcesses {
   MemberProcesses(const MemberProcesses&) = delete;
   MemberProcesses& operator=(const MemberProcesses&) = delete;
 
-  int count() const { return static_cast<int>(children_.size()) + 1; }
   // Hand over this process's ends, once.
-  std::map<int, Descriptor> take_members() { return std::move(members_); }
-  std::vector<PeerSockets> take_peers() { return std::move(peers_); }
+  std::map<int, Descriptor> take_members() { return std::exchange(controls_, {}); }
+  std::vector<PeerSockets> take_peers() { return std::exchange(peers_, {}); }
+
+  // A door through which further children come: one for each vacant place, unless three in a row
+  // have ended there before they took part. Lives no longer than this.
+  RunDoor door();
+  // This process's sockets to those that come by that door.
+  LateSockets late_sockets();
 
  private:
-  void start(int process, Descriptor control, std::vector<PeerSockets> peers);
+  void start(int process, std::vector<PeerSockets> peers);
+  ConnectJob introduce(int process, std::uint32_t epoch, const std::set<int>& others);
 
-  std::map<int, Descriptor> members_;  // control sockets, by process
-  std::vector<PeerSockets> peers_;     // by process
+  std::map<int, Descriptor> controls_;  // by process
+  std::map<int, Descriptor> passages_;  // over which they get sockets of others, by process
+  std::vector<PeerSockets> peers_;      // by process
+  std::map<int, int> starts_;           // that have come to nothing so far, by process
+  PeerSockets late_;                    // to the process that was introduced last
   std::vector<pid_t> children_;
 };
 
+// Returns the sockets that a child gets from its leader over `passage`.
+LateSockets take_from_leader(int process, Descriptor passage);
+
 // Returns the world of a run whose devices are spread over this process and its children. They are
 // told the run configuration first, and what data they must find
-// (exec/train/processes/member_setup.h).
-RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data);
+// (exec/train/processes/member_setup.h). `restarts`: a new child takes the place of each that is
+// lost, or has not been there yet.
+RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data,
+              bool restarts);
 // The same of any processes: `members` are connections to each, by its number from 1, `peers`
-// sockets by process.
+// sockets by process, `late` gets sockets to those that come later.
 RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> peers,
-                   const TrainOptions& options, const Dataset& data);
+                   const TrainOptions& options, const Dataset& data, LateSockets late);
 
 }  // namespace frazil

@@ -42,7 +42,11 @@ PoolPlace place_of(const std::vector<int>& process_of, int process) {
 
 RunWorld::Join join_over_links(std::vector<PeerSockets> peers, int process,
                                bool has_core_per_rank) {
-  const auto links = std::make_shared<PeerLinks>(std::move(peers));
+  return join_over_links(std::make_shared<PeerLinks>(std::move(peers)), process, has_core_per_rank);
+}
+
+RunWorld::Join join_over_links(std::shared_ptr<PeerLinks> links, int process,
+                               bool has_core_per_rank) {
   return [links, process, has_core_per_rank](std::uint32_t epoch,
                                              const std::vector<int>& process_of,
                                              const CommunicatorOptions& options) {
@@ -50,6 +54,13 @@ RunWorld::Join join_over_links(std::vector<PeerSockets> peers, int process,
     // A process that keeps to cores of its own has as many as it has ranks.
     const int ranks = has_core_per_rank ? static_cast<int>(own) : std::numeric_limits<int>::max();
     return make_process_communicators(links, epoch, {process, process_of, ranks}, options);
+  };
+}
+
+RunWorld::Connect connect_over_links(std::shared_ptr<PeerLinks> links, LateSockets sockets) {
+  return [links = std::move(links), sockets = std::move(sockets)](
+             const ConnectJob& job, const std::function<void()>& check) {
+    for (auto& [process, both] : sockets(job, check)) links->connect(process, std::move(both));
   };
 }
 

@@ -2,6 +2,9 @@
 // The processes of a training run: who has which devices, and how they reach each other.
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "exec/data/dataset.h"
@@ -20,8 +23,17 @@ void spread_over(Cluster& cluster, int processes);
 // Returns the place of a process. Requires: its devices follow one another.
 PoolPlace place_of(const std::vector<int>& process_of, int process);
 
-// Makes worlds over these sockets, one after another. `has_core_per_rank`: waits may spin.
+// Make worlds over these sockets, one after another. `has_core_per_rank`: waits may spin.
 RunWorld::Join join_over_links(std::vector<PeerSockets> peers, int process, bool has_core_per_rank);
+RunWorld::Join join_over_links(std::shared_ptr<PeerLinks> links, int process,
+                               bool has_core_per_rank);
+
+// Gets this process its sockets to one that comes while the run goes on, or, as that one, to all
+// others, by process. Throws PeerLost, and what `check` throws, which is called several times a
+// second.
+using LateSockets = std::function<std::map<int, PeerSockets>(const ConnectJob& job,
+                                                             const std::function<void()>& check)>;
+RunWorld::Connect connect_over_links(std::shared_ptr<PeerLinks> links, LateSockets sockets);
 
 // Returns a hash of all samples.
 std::uint64_t hash_data(const Dataset& data);
