@@ -173,7 +173,6 @@ if(sanitizer STREQUAL "thread")
     exec_checkpoint_tests/DurableTraining
     exec_checkpoint_tests/OtherKernels
     exec_checkpoint_tests/UnknownKernels
-    exec_communication_tests/FaultsOfNccl
     exec_communication_tests/ForkedProcess
     exec_communication_tests/GlooProcesses
     exec_devices_tests/EnqueuedSteps
