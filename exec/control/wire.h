@@ -36,6 +36,8 @@ class WireWriter {
  public:
   static constexpr bool kReads = false;
 
+  WireWriter() { bytes_.reserve(128); }  // most messages need no more
+
   template <class... Things>
   void operator()(Things&... things) {
     (put(things), ...);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/control/wire.h"
+#include "exec/run/jobs/device_runs.h"
 #include "exec/run/jobs/jobs.h"
 #include "exec/state/layer_moves.h"
 #include "exec/tensors/sample_range.h"
@@ -64,7 +65,10 @@ void archive(A& a, SetupJob& j) {
 }
 template <class A>
 void archive(A& a, JoinJob& j) {
-  a(j.epoch, j.process_of);
+  std::vector<DeviceRun> runs;
+  if constexpr (!A::kReads) runs = to_device_runs(j.process_of);
+  a(j.epoch, runs);
+  if constexpr (A::kReads) j.process_of = from_device_runs(runs);
 }
 template <class A>
 void archive(A& a, PrepareJob& j) {

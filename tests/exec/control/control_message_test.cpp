@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -119,6 +120,47 @@ TEST(Wire, CarriesEveryJobAndItsAnswer) {
   const auto job = decode<Job>(encode(Job(JoinJob{3, {0, 1, -1}})));
   EXPECT_EQ(std::get<JoinJob>(job).process_of, (std::vector<int>{0, 1, -1}));
   EXPECT_THROW((void)decode<StepAnswer>(encode(answer) + "x"), WireError);
+}
+
+TEST(DeviceRuns, TellInWhichProcessEachDeviceIs) {
+  constexpr std::uint64_t kSeed = 1024;
+  SCOPED_TRACE(kSeed);
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 2'000; ++i) {
+    std::vector<int> process_of;
+    int process = 0;
+    for (std::uint64_t left = random() % 20; left > 0; --left) {
+      const int told = random() % 5 == 0 ? -1 : process;
+      process_of.insert(process_of.end(), 1 + random() % 3, told);
+      process += random() % 7 == 0 ? 2 : 1;
+    }
+    EXPECT_EQ(from_device_runs(to_device_runs(process_of)), process_of);
+  }
+  EXPECT_EQ(to_device_runs({0, 0, 1, 1, 2, 2}).size(), 1U);
+  EXPECT_THROW((void)from_device_runs({{0, 1 << 20, 2}}), WireError);
+  EXPECT_THROW((void)from_device_runs({{-1, 2, 1}}), WireError);
+  EXPECT_THROW((void)from_device_runs({{3, 1, 0}}), WireError);
+}
+
+TEST(ControlMessage, IsSmallInStepsAndLossesOfAThousandMembers) {
+  std::vector<int> process_of(1025);
+  std::iota(process_of.begin(), process_of.end(), 0);
+  process_of[700] = -1;
+  const std::vector<LossSample> losses(8);
+  StepAnswer answer;
+  answer.losses = losses;
+  const std::string cause = "rank 700 is lost: its process has not been heard of for 2000 ms";
+  const std::vector<ControlMessage> messages{OrderMessage{1, encode(Job(StepJob{{.step = 4}, {}}))},
+                                             ReadyMessage{4, {encode(losses)}},
+                                             CommitMessage{4},
+                                             AnswerMessage{1, encode(answer)},
+                                             AbortMessage{cause},
+                                             FailureMessage{1, FaultKind::kUndone, cause},
+                                             OrderMessage{2, encode(Job(JoinJob{2, process_of}))},
+                                             BeatMessage{}};
+  for (const ControlMessage& message : messages) {
+    EXPECT_LE(to_bytes(message).size(), 300U) << "message " << message.index();
+  }
 }
 
 }  // namespace
