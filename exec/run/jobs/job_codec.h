@@ -12,6 +12,7 @@
 #include "exec/run/jobs/jobs.h"
 #include "exec/state/layer_moves.h"
 #include "exec/tensors/sample_range.h"
+#include "profiles/error.h"
 
 namespace frazil {
 
@@ -58,6 +59,19 @@ using Job =
                  ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob>;
 
 struct Done {};
+
+template <>
+struct WireEnum<SamplePart> {
+  static constexpr SamplePart last = SamplePart::kProbe;
+};
+template <>
+struct WireEnum<Lane> {
+  static constexpr Lane last = Lane::kHost;
+};
+template <>
+struct WireEnum<LayerPhase> {
+  static constexpr LayerPhase last = LayerPhase::kUpdate;
+};
 
 template <class A>
 void archive(A& a, SetupJob& j) {
@@ -143,7 +157,11 @@ void archive(A& a, Action& action) {
   Step step = action.step;
   a(text, step);
   if constexpr (A::kReads) {
-    action = parse_action(text);
+    try {
+      action = parse_action(text);
+    } catch (const InputError& error) {
+      throw WireError("found an action that there is not (" + std::string(error.what()) + ")");
+    }
     set_step(action, step);
   }
 }
