@@ -94,9 +94,7 @@ std::optional<std::string> ControlGroup::cause() const {
   return job_.cause;
 }
 
-void ControlGroup::broadcast(const ControlMessage& message) {
-  for (const int process : members()) (void)watch_.send(process, message);
-}
+void ControlGroup::broadcast(const ControlMessage& message) { watch_.send_all(members(), message); }
 
 void ControlGroup::abort(const std::string& sentence) {
   {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,6 +48,8 @@ class ControlWatch {
   void remove(int peer);
   // Returns false if the peer is not there or cannot be reached.
   bool send(int peer, const ControlMessage& message);
+  // Sends the same to several peers; those that are not there are left out.
+  void send_all(const std::set<int>& peers, const ControlMessage& message);
   void set_patience(Duration patience) { patience_.store(patience.count()); }
   Duration patience() const { return Duration{patience_.load()}; }
   ClockOffset clock_of(int peer) const;
@@ -69,13 +72,16 @@ class ControlWatch {
   void beat(const Peers& peers);
   void count_silence(const Peers& peers, Duration passed);
   void end(int number, const std::string& why);
+  bool take_away(int number);
   Peers peers() const;
+  std::shared_ptr<Peer> find(int number) const;
   void wake() const;
 
   Calls calls_;
   std::atomic<Duration::rep> patience_{Duration(std::chrono::minutes(10)).count()};
   std::atomic<bool> stops_{false};
   Descriptor waker_;
+  Descriptor waits_;          // an epoll of the waker and all peers, each by its number
   mutable std::mutex mutex_;  // guards the map, and the clocks
   Peers peers_;
   std::thread thread_;  // last: it uses the members above

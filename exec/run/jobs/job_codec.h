@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "exec/control/wire.h"
+#include "exec/run/jobs/device_runs.h"
 #include "exec/run/jobs/jobs.h"
 #include "exec/state/layer_moves.h"
 #include "exec/tensors/sample_range.h"
+#include "profiles/error.h"
 
 namespace frazil {
 
@@ -58,13 +60,29 @@ using Job =
 
 struct Done {};
 
+template <>
+struct WireEnum<SamplePart> {
+  static constexpr SamplePart last = SamplePart::kProbe;
+};
+template <>
+struct WireEnum<Lane> {
+  static constexpr Lane last = Lane::kHost;
+};
+template <>
+struct WireEnum<LayerPhase> {
+  static constexpr LayerPhase last = LayerPhase::kUpdate;
+};
+
 template <class A>
 void archive(A& a, SetupJob& j) {
   a(j.setup);
 }
 template <class A>
 void archive(A& a, JoinJob& j) {
-  a(j.epoch, j.process_of);
+  std::vector<DeviceRun> runs;
+  if constexpr (!A::kReads) runs = to_device_runs(j.process_of);
+  a(j.epoch, runs);
+  if constexpr (A::kReads) j.process_of = from_device_runs(runs);
 }
 template <class A>
 void archive(A& a, PrepareJob& j) {
@@ -139,7 +157,11 @@ void archive(A& a, Action& action) {
   Step step = action.step;
   a(text, step);
   if constexpr (A::kReads) {
-    action = parse_action(text);
+    try {
+      action = parse_action(text);
+    } catch (const InputError& error) {
+      throw WireError("found an action that there is not (" + std::string(error.what()) + ")");
+    }
     set_step(action, step);
   }
 }
