@@ -9,9 +9,9 @@ namespace frazil {
 ControlGroup::ControlGroup(NameOf name_of, Calls calls)
     : name_of_(std::move(name_of)),
       calls_(std::move(calls)),
-      round_([this](Step step, std::vector<std::string> notes) {
-        note_ready(0, step, std::move(notes));
-      }),
+      round_([this](Step step,
+                    std::vector<std::string> notes) { note_ready(0, step, std::move(notes)); },
+             [this] { watch_.look(); }),
       watch_({.on_message = [this](int process,
                                    ControlMessage message) { hear(process, std::move(message)); },
               .on_end = [this](int process, const std::string& why) { lose(process, why); },

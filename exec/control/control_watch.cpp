@@ -108,21 +108,33 @@ ControlWatch::Peers ControlWatch::peers() const {
   return peers_;
 }
 
-void ControlWatch::watch() {
+// What one thread is told of another may have read already.
+void ControlWatch::take_ready(Duration limit) {
   std::array<epoll_event, kEvents> events;
+  const int found = ::epoll_wait(waits_.number(), events.data(), kEvents, to_int_ms(limit));
+  for (int i = 0; i < found; ++i) {
+    const int number = events[static_cast<std::size_t>(i)].data.fd;
+    eventfd_t count = 0;
+    if (number == kWaker) {
+      (void)::eventfd_read(waker_.number(), &count);
+    } else if (const std::shared_ptr<Peer> peer = find(number)) {
+      const std::lock_guard<std::mutex> lock(reading_);
+      read(number, *peer);
+    }
+  }
+}
+
+void ControlWatch::look() {
+  if (!reading_.try_lock()) return;
+  reading_.unlock();
+  take_ready(Duration{0});
+}
+
+void ControlWatch::watch() {
   SteadyTime looked = std::chrono::steady_clock::now();
   SteadyTime beaten = looked - kBeat;
   while (!stops_) {
-    const int found = ::epoll_wait(waits_.number(), events.data(), kEvents, to_int_ms(kLook));
-    for (int i = 0; i < found; ++i) {
-      const int number = events[static_cast<std::size_t>(i)].data.fd;
-      eventfd_t count = 0;
-      if (number == kWaker) {
-        (void)::eventfd_read(waker_.number(), &count);
-      } else if (const std::shared_ptr<Peer> peer = find(number)) {
-        read(number, *peer);
-      }
-    }
+    take_ready(kLook);
     // Of many peers, going through all of them is left to the moments in which that is due.
     const SteadyTime now = std::chrono::steady_clock::now();
     if (now - looked >= kLook) {
@@ -185,6 +197,7 @@ void ControlWatch::beat(const Peers& present) {
 }
 
 void ControlWatch::count_silence(const Peers& present, Duration passed) {
+  const std::lock_guard<std::mutex> lock(reading_);
   for (const auto& [number, peer] : present) {
     peer->silent += passed;
     if (peer->silent > patience()) {

@@ -2,7 +2,7 @@
 // Watches connections from a thread of its own: tells what comes over them, when one ends, and when
 // nothing has come over one for long, while it says over each, every tenth of a second, that this
 // process lives. Time counts as in exec/devices/tick_count.h: that this process itself was stopped
-// makes nobody else late.
+// makes nobody else late. Whoever waits for a message for a moment may read in its place.
 
 #include <atomic>
 #include <functional>
@@ -27,7 +27,8 @@ struct ClockOffset {
 
 class ControlWatch {
  public:
-  struct Calls {  // all by the watching thread; `peer` is a number chosen by add()
+  // All by the watching thread, or by the one that looks; `peer` is a number chosen by add().
+  struct Calls {
     std::function<void(int peer, ControlMessage)> on_message;
     // Once; `why` continues "its process": "has ended".
     std::function<void(int peer, const std::string& why)> on_end;
@@ -53,12 +54,14 @@ class ControlWatch {
   void set_patience(Duration patience) { patience_.store(patience.count()); }
   Duration patience() const { return Duration{patience_.load()}; }
   ClockOffset clock_of(int peer) const;
+  // Takes what has come, without waiting, unless another thread does so. Any thread.
+  void look();
 
  private:
   struct Peer {
     explicit Peer(Descriptor descriptor) : socket(std::move(descriptor)) {}
     ControlSocket socket;
-    Duration silent{0};
+    Duration silent{0};  // this and the next are guarded by reading_
     bool is_suspect = false;
     std::int64_t last_beat_ns = -1;  // the peer's, to be answered
     ClockOffset clock;
@@ -67,6 +70,7 @@ class ControlWatch {
   using Peers = std::map<int, std::shared_ptr<Peer>>;
 
   void watch();
+  void take_ready(Duration limit);
   void read(int number, Peer& peer);
   void note_beat(Peer& peer, const BeatMessage& beat);
   void beat(const Peers& peers);
@@ -82,6 +86,7 @@ class ControlWatch {
   std::atomic<bool> stops_{false};
   Descriptor waker_;
   Descriptor waits_;          // an epoll of the waker and all peers, each by its number
+  std::mutex reading_;        // held while messages are taken and silences counted
   mutable std::mutex mutex_;  // guards the map, and the clocks
   Peers peers_;
   std::thread thread_;  // last: it uses the members above

@@ -20,6 +20,7 @@
 
 #include "exec/control/control_group.h"
 #include "exec/control/control_member.h"
+#include "exec/devices/cores.h"
 #include "exec/links/socket.h"
 #include "tests/bench/support/spread.h"
 
@@ -43,8 +44,9 @@ Vote vote(CommitRound& round, int process, Step step) {
   return times;
 }
 
-void serve(int process, Descriptor leader) {
+void serve(int process, Descriptor leader, bool spins) {
   ControlMember member(std::move(leader), [](const std::string&) {});
+  if (spins) member.round().let_spin();
   Step step = 0;
   while (const std::optional<OrderMessage> order = member.next()) {
     member.round().begin(step, 1);
@@ -60,6 +62,7 @@ Vote read_vote(const std::string& text) {
 }
 
 void measure(int processes, int rounds) {
+  const bool spins = processes <= static_cast<int>(allowed_cores().size());
   std::map<int, Descriptor> sockets;
   std::vector<pid_t> children;
   for (int process = 1; process < processes; ++process) {
@@ -68,7 +71,7 @@ void measure(int processes, int rounds) {
     if (children.back() == 0) {
       sockets.clear();
       pair[0].close();
-      serve(process, std::move(pair[1]));
+      serve(process, std::move(pair[1]), spins);
       _exit(0);
     }
     sockets.emplace(process, std::move(pair[0]));
@@ -77,6 +80,7 @@ void measure(int processes, int rounds) {
   {
     ControlGroup group([](int process) { return "rank " + std::to_string(process); },
                        {.abort = [](const std::string&) {}, .suspect = {}});
+    if (spins) group.round().let_spin();
     std::set<int> voters{0};
     for (auto& [process, socket] : sockets) {
       group.admit(process, std::move(socket));

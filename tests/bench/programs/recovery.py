@@ -40,7 +40,7 @@ from training import FRAZIL, one_line  # noqa: E402
 EVERY = 50  # steps from checkpoint to checkpoint, on both sides
 BATCH = 32
 LOOK = 0.0005
-PATIENCE = 60
+PATIENCE = 300
 
 
 def busy_cores(before, after):
