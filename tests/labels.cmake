@@ -12,22 +12,27 @@ set(thorough
   exec_communication_tests/CommunicatorDeadline
   exec_communication_tests/CommunicatorDeadlock
   exec_communication_tests/CommunicatorDeadlockByTag
+  exec_communication_tests/CommunicatorOrder
   exec_communication_tests/FaultsOfNccl
   exec_communication_tests/ForkedProcess
   exec_communication_tests/GlooProcesses
-  exec_communication_tests/ProcessCommunicator.LeavesNoFileAndNoThreadAfterAHundredWorlds
+  exec_communication_tests/ProcessCommunicator
+  exec_control_tests/ControlGroupTest
   exec_devices_tests/EnqueuedSteps
+  exec_devices_tests/KernelChoice
   exec_devices_tests/OnStreams
+  exec_devices_tests/TickCount
   exec_devices_tests/Workers
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
+  exec_links_tests/Join
   exec_nccl_tests/OverNcclRuns
   exec_processes_tests/LostProcess
   exec_processes_tests/SameBits
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound
-  exec_properties_tests/Bf16.HasTheBitsOfOneDeviceUnderEveryPlan
+  exec_properties_tests/Bf16
   exec_properties_tests/CountedTraffic.IsWhatTheSimulatorSendsForAnyMask
   exec_properties_tests/CountedTraffic.OfReductionsFallsByExactlyTheFrozenShare
   exec_properties_tests/Decoder
@@ -78,10 +83,12 @@ set(thorough
   exec_train_tests/EventLogFile
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer
+  exec_verbs_tests/CheckedRuns
   exec_verbs_tests/KeptRuns
   exec_verbs_tests/RefusedResume
   exec_verbs_tests/ToldVerbs
   planner_bounds_tests/OrderBound
+  planner_bounds_tests/StageLimits
   planner_freezing_tests/FreezeAuthority
   planner_interop_tests/Chakra
   planner_interop_tests/PytorchCsv
@@ -110,16 +117,15 @@ set(thorough
   planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
   planner_reproduce_tests/ReproducePipeBd
   planner_reproduce_tests/ReproduceSailor
-  planner_bounds_tests/StageLimits
   planner_search_tests/CutSearch
   planner_search_tests/IdleDevices
   planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
   planner_search_tests/JointSearchOver
   planner_search_tests/SearchEffort.FindsGoodPlansSoon
   planner_search_tests/SearchEffort.SaysWhatTheRestTakesAtLeast
-  planner_search_tests/SharedStagesSearch
   planner_search_tests/SearchedOrders.AreSimulatedNeverBelowTheirBoundAndNeverTakenWhereTheyAreWorse
   planner_search_tests/SearchedOrdersVerb.PlansWithSearchAmongTheSchedulesAndSimulatesToTheSameTime
+  planner_search_tests/SharedStagesSearch
   planner_trajectory_tests/LazyTrajectory
   planner_trajectory_tests/PlanCaches.ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACacheFills
   planner_trajectory_tests/PlanCaches.IsTheCheapestOfAllWalks
@@ -137,7 +143,8 @@ set(thorough
   profiles_tests/Json.MeetsDamagedTextWithOneSentence
   sim_tests/EventEngine.AgreesWithSteppingThroughTime
   traces_tests/Action.IsNeverReadFromASecondForm
-  traces_tests/PublicTrace)
+  traces_tests/PublicTrace
+)
 set(slow
   exec_checkpoint_tests/DurableTraining
   exec_checkpoint_tests/OtherKernels
@@ -173,7 +180,6 @@ if(sanitizer STREQUAL "thread")
     exec_checkpoint_tests/DurableTraining
     exec_checkpoint_tests/OtherKernels
     exec_checkpoint_tests/UnknownKernels
-    exec_communication_tests/FaultsOfNccl
     exec_communication_tests/ForkedProcess
     exec_communication_tests/GlooProcesses
     exec_devices_tests/EnqueuedSteps

@@ -30,7 +30,13 @@ class CommitRound {
  public:
   // `tell_ready` is called with the step and the notes of all votes when the last device votes.
   using TellReady = std::function<void(Step, std::vector<std::string> notes)>;
-  explicit CommitRound(TellReady tell_ready) : tell_ready_(std::move(tell_ready)) {}
+  // `look` takes what other processes have said, without waiting; may be empty.
+  explicit CommitRound(TellReady tell_ready, std::function<void()> look = {})
+      : tell_ready_(std::move(tell_ready)), look_(std::move(look)) {}
+
+  // Lets devices that wait for a verdict look for it for a moment before they sleep, which is only
+  // good where each has a core. Between steps.
+  void let_spin() { spins_ = true; }
 
   // Enters a new world, in which nothing has been undone yet.
   void renew();
@@ -48,7 +54,12 @@ class CommitRound {
   bool is_committed() const;
 
  private:
+  bool is_decided() const;
+  void spin() const;
+
   TellReady tell_ready_;
+  std::function<void()> look_;
+  bool spins_ = false;
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable decided_;
   Step step_ = 0;

@@ -15,9 +15,9 @@ constexpr std::uint64_t kGuestJob = 0;
 ControlGroup::ControlGroup(NameOf name_of, Calls calls)
     : name_of_(std::move(name_of)),
       calls_(std::move(calls)),
-      round_([this](Step step, std::vector<std::string> notes) {
-        note_ready(0, step, std::move(notes));
-      }),
+      round_([this](Step step,
+                    std::vector<std::string> notes) { note_ready(0, step, std::move(notes)); },
+             [this] { watch_.look(); }),
       watch_(
           {.on_message = [this](int process,
                                 ControlMessage message) { hear(process, std::move(message)); },
@@ -160,9 +160,7 @@ std::optional<std::string> ControlGroup::cause() const {
   return job_.cause;
 }
 
-void ControlGroup::broadcast(const ControlMessage& message) {
-  for (const int process : members()) (void)watch_.send(process, message);
-}
+void ControlGroup::broadcast(const ControlMessage& message) { watch_.send_all(members(), message); }
 
 void ControlGroup::abort(const std::string& sentence) {
   {

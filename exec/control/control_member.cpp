@@ -11,9 +11,11 @@ constexpr int kLeader = 0;
 
 ControlMember::ControlMember(Descriptor leader, std::function<void(const std::string&)> abort)
     : abort_(std::move(abort)),
-      round_([this](Step step, std::vector<std::string> notes) {
-        (void)watch_.send(kLeader, ReadyMessage{step, std::move(notes)});
-      }),
+      round_(
+          [this](Step step, std::vector<std::string> notes) {
+            (void)watch_.send(kLeader, ReadyMessage{step, std::move(notes)});
+          },
+          [this] { watch_.look(); }),
       watch_({.on_message = [this](int, ControlMessage message) { hear(std::move(message)); },
               .on_end = [this](int, const std::string& why, Duration) { lose(why); },
               .on_silence = {}}) {

@@ -42,6 +42,11 @@ enum class FaultKind : std::uint8_t {
   kUndone,
 };
 
+template <>
+struct WireEnum<FaultKind> {
+  static constexpr FaultKind last = FaultKind::kUndone;
+};
+
 // From a member: the failure of a job, in one sentence.
 struct FailureMessage {
   std::uint64_t number = 0;

@@ -18,10 +18,21 @@ bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 }  // namespace
 
-bool ControlSocket::send(const ControlMessage& message) {
-  const std::string bytes = to_bytes(message);
-  std::string_view left = bytes;
+bool ControlSocket::send_bytes(std::string_view bytes) {
   const std::lock_guard<std::mutex> lock(sending_);
+  return send_rest(bytes);
+}
+
+// What has been begun is sent to its end, or the other end would lose its place.
+void ControlSocket::offer(const ControlMessage& message) {
+  const std::string bytes = to_bytes(message);
+  const std::unique_lock<std::mutex> lock(sending_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  const ssize_t sent = ::send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent > 0) (void)send_rest(std::string_view(bytes).substr(static_cast<std::size_t>(sent)));
+}
+
+bool ControlSocket::send_rest(std::string_view left) {
   while (!left.empty()) {
     const ssize_t sent = ::send(socket_.number(), left.data(), left.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -43,6 +54,9 @@ bool ControlSocket::receive(std::vector<ControlMessage>& messages) {
     const ssize_t got = ::recv(socket_.number(), piece.data(), piece.size(), 0);
     if (got > 0) {
       received_.append(piece.data(), static_cast<std::size_t>(got));
+      // Less than was asked for is all that there is: what comes meanwhile wakes the receiver
+      // again.
+      if (static_cast<std::size_t>(got) < piece.size()) break;
       continue;
     }
     if (got < 0 && errno == EINTR) continue;

@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/control/control_message.h"
@@ -18,7 +19,11 @@ class ControlSocket {
   int descriptor() const { return socket_.number(); }
   // Sends all of the message. Returns false if the connection has ended, or if the other end takes
   // nothing for two seconds.
-  bool send(const ControlMessage& message);
+  bool send(const ControlMessage& message) { return send_bytes(to_bytes(message)); }
+  // The same of bytes that to_bytes() has made, for messages that go to many.
+  bool send_bytes(std::string_view bytes);
+  // Sends a message if the connection takes it now, and else leaves it out.
+  void offer(const ControlMessage& message);
   // Appends the messages that have come; never waits. Returns false if the connection has ended.
   // Throws WireError for bytes that are no message.
   bool receive(std::vector<ControlMessage>& messages);
@@ -26,6 +31,8 @@ class ControlSocket {
   void shut_down();
 
  private:
+  bool send_rest(std::string_view left);
+
   Descriptor socket_;
   std::mutex sending_;
   std::string received_;  // the beginning of a message

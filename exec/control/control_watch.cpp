@@ -1,10 +1,10 @@
 #include "exec/control/control_watch.h"
 
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <cstdint>
 
 #include "exec/devices/start_thread.h"
@@ -20,14 +20,33 @@ std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch
 // do.
 constexpr Duration kBeginning = std::chrono::minutes(1);
 
+constexpr int kEvents = 128;  // taken at once
+constexpr int kWaker = -1;    // in place of a peer
+constexpr Duration kLook = ControlWatch::kBeat / 2;
+
+int to_int_ms(Duration duration) {
+  return static_cast<int>(duration / std::chrono::milliseconds(1));
+}
+
+void wait_for(const Descriptor& waits, int descriptor, int number) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = number;
+  ENSURE(::epoll_ctl(waits.number(), EPOLL_CTL_ADD, descriptor, &event) == 0,
+         "the system watches a socket");
+}
+
 // How the sentence goes on that begins with whose process it is.
 constexpr const char* kSilent = "has not been heard of for ";
 
 }  // namespace
 
 ControlWatch::ControlWatch(Calls calls)
-    : calls_(std::move(calls)), waker_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  ENSURE(waker_.is_open(), "the system gives an eventfd");
+    : calls_(std::move(calls)),
+      waker_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      waits_(::epoll_create1(EPOLL_CLOEXEC)) {
+  ENSURE(waker_.is_open() && waits_.is_open(), "the system gives an eventfd and an epoll");
+  wait_for(waits_, waker_.number(), kWaker);
   thread_ = start_thread([this] { watch(); });
 }
 
@@ -40,30 +59,46 @@ ControlWatch::~ControlWatch() {
 void ControlWatch::wake() const { (void)::eventfd_write(waker_.number(), 1); }
 
 void ControlWatch::add(int peer, Descriptor socket) {
+  ENSURE(peer != kWaker, "a peer has a number of its own");
+  (void)take_away(peer);
+  const int descriptor = socket.number();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     peers_[peer] = std::make_shared<Peer>(std::move(socket));
+    wait_for(waits_, descriptor, peer);
   }
   wake();
 }
 
-void ControlWatch::remove(int peer) {
+void ControlWatch::remove(int peer) { (void)take_away(peer); }
+
+// Whoever still sends to the peer keeps its descriptor open, which must not wake anybody.
+bool ControlWatch::take_away(int number) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = peers_.find(peer);
-  if (found == peers_.end()) return;
+  const auto found = peers_.find(number);
+  if (found == peers_.end()) return false;
+  (void)::epoll_ctl(waits_.number(), EPOLL_CTL_DEL, found->second->socket.descriptor(), nullptr);
   found->second->socket.shut_down();
   peers_.erase(found);
+  return true;
+}
+
+std::shared_ptr<ControlWatch::Peer> ControlWatch::find(int number) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = peers_.find(number);
+  return found == peers_.end() ? nullptr : found->second;
 }
 
 bool ControlWatch::send(int peer, const ControlMessage& message) {
-  std::shared_ptr<Peer> found;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto there = peers_.find(peer);
-    if (there == peers_.end()) return false;
-    found = there->second;
+  const std::shared_ptr<Peer> found = find(peer);
+  return found && found->socket.send(message);
+}
+
+void ControlWatch::send_all(const std::set<int>& peers, const ControlMessage& message) {
+  const std::string bytes = to_bytes(message);
+  for (const auto& [number, peer] : this->peers()) {
+    if (peers.contains(number)) (void)peer->socket.send_bytes(bytes);
   }
-  return found->socket.send(message);
 }
 
 ClockOffset ControlWatch::clock_of(int peer) const {
@@ -77,29 +112,43 @@ ControlWatch::Peers ControlWatch::peers() const {
   return peers_;
 }
 
+// What one thread is told of another may have read already.
+void ControlWatch::take_ready(Duration limit) {
+  std::array<epoll_event, kEvents> events;
+  const int found = ::epoll_wait(waits_.number(), events.data(), kEvents, to_int_ms(limit));
+  for (int i = 0; i < found; ++i) {
+    const int number = events[static_cast<std::size_t>(i)].data.fd;
+    eventfd_t count = 0;
+    if (number == kWaker) {
+      (void)::eventfd_read(waker_.number(), &count);
+    } else if (const std::shared_ptr<Peer> peer = find(number)) {
+      const std::lock_guard<std::mutex> lock(reading_);
+      read(number, *peer);
+    }
+  }
+}
+
+void ControlWatch::look() {
+  if (!reading_.try_lock()) return;
+  reading_.unlock();
+  take_ready(Duration{0});
+}
+
 void ControlWatch::watch() {
   SteadyTime looked = std::chrono::steady_clock::now();
   SteadyTime beaten = looked - kBeat;
   while (!stops_) {
-    const Peers present = peers();
-    std::vector<pollfd> waits{{.fd = waker_.number(), .events = POLLIN, .revents = 0}};
-    for (const auto& [number, peer] : present) {
-      waits.push_back({.fd = peer->socket.descriptor(), .events = POLLIN, .revents = 0});
-    }
-    (void)::poll(waits.data(), waits.size(), static_cast<int>(kBeat.count() / 2'000'000));
-    eventfd_t count = 0;
-    if (waits[0].revents != 0) (void)::eventfd_read(waker_.number(), &count);
-    std::size_t i = 1;
-    for (const auto& [number, peer] : present) {
-      if (waits[i++].revents != 0) read(number, *peer);
-    }
+    take_ready(kLook);
+    // Of many peers, going through all of them is left to the moments in which that is due.
     const SteadyTime now = std::chrono::steady_clock::now();
-    // A look counts two beats at most: what is more, this process has slept itself.
-    count_silence(present, std::min<Duration>(now - looked, 2 * kBeat));
-    looked = now;
+    if (now - looked >= kLook) {
+      // A look counts two beats at most: what is more, this process has slept itself.
+      count_silence(peers(), std::min<Duration>(now - looked, 2 * kBeat));
+      looked = now;
+    }
     if (now - beaten < kBeat) continue;
     beaten = now;
-    beat(present);
+    beat(peers());
   }
 }
 
@@ -151,12 +200,14 @@ void ControlWatch::beat(const Peers& present) {
       const std::lock_guard<std::mutex> lock(mutex_);
       message.answers_ns = std::exchange(peer->last_beat_ns, -1);
     }
-    // A connection that has ended is told of where it is read.
-    (void)peer->socket.send(message);
+    // A connection that has ended is told of where it is read. One that takes nothing any more
+    // holds nobody else up.
+    peer->socket.offer(message);
   }
 }
 
 void ControlWatch::count_silence(const Peers& present, Duration passed) {
+  const std::lock_guard<std::mutex> lock(reading_);
   for (const auto& [number, peer] : present) {
     peer->silent += passed;
     if (peer->silent > (peer->has_spoken ? patience() : std::max(patience(), kBeginning))) {
@@ -169,16 +220,8 @@ void ControlWatch::count_silence(const Peers& present, Duration passed) {
 }
 
 void ControlWatch::end(int number, const std::string& why) {
-  Duration unheard{0};
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = peers_.find(number);
-    if (found == peers_.end()) return;
-    found->second->socket.shut_down();
-    unheard = since(found->second->heard);
-    peers_.erase(found);
-  }
-  calls_.on_end(number, why, unheard);
+  const std::shared_ptr<Peer> ending = find(number);
+  if (take_away(number)) calls_.on_end(number, why, since(ending->heard));
 }
 
 }  // namespace frazil

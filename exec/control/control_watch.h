@@ -2,13 +2,14 @@
 // Watches connections from a thread of its own: tells what comes over them, when one ends, and when
 // nothing has come over one for long, while it says over each, every tenth of a second, that this
 // process lives. Time counts as in exec/devices/tick_count.h: that this process itself was stopped
-// makes nobody else late.
+// makes nobody else late. Whoever waits for a message for a moment may read in its place.
 
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,7 +28,8 @@ struct ClockOffset {
 
 class ControlWatch {
  public:
-  struct Calls {  // all by the watching thread; `peer` is a number chosen by add()
+  // All by the watching thread, or by the one that looks; `peer` is a number chosen by add().
+  struct Calls {
     std::function<void(int peer, ControlMessage)> on_message;
     // Once; `why` continues "its process": "has ended". `unheard`: since it was last heard of.
     std::function<void(int peer, const std::string& why, Duration unheard)> on_end;
@@ -50,15 +52,19 @@ class ControlWatch {
   void remove(int peer);
   // Returns false if the peer is not there or cannot be reached.
   bool send(int peer, const ControlMessage& message);
+  // Sends the same to several peers; those that are not there are left out.
+  void send_all(const std::set<int>& peers, const ControlMessage& message);
   void set_patience(Duration patience) { patience_.store(patience.count()); }
   Duration patience() const { return Duration{patience_.load()}; }
   ClockOffset clock_of(int peer) const;
+  // Takes what has come, without waiting, unless another thread does so. Any thread.
+  void look();
 
  private:
   struct Peer {
     explicit Peer(Descriptor descriptor) : socket(std::move(descriptor)) {}
     ControlSocket socket;
-    Duration silent{0};
+    Duration silent{0};  // this and the next three are guarded by reading_
     SteadyTime heard = std::chrono::steady_clock::now();
     bool has_spoken = false;  // a process that begins needs some time until it does
     bool is_suspect = false;
@@ -69,19 +75,24 @@ class ControlWatch {
   using Peers = std::map<int, std::shared_ptr<Peer>>;
 
   void watch();
+  void take_ready(Duration limit);
   void read(int number, Peer& peer);
   void note_sound(int number, Peer& peer);
   void note_beat(Peer& peer, const BeatMessage& beat);
   void beat(const Peers& peers);
   void count_silence(const Peers& peers, Duration passed);
   void end(int number, const std::string& why);
+  bool take_away(int number);
   Peers peers() const;
+  std::shared_ptr<Peer> find(int number) const;
   void wake() const;
 
   Calls calls_;
   std::atomic<Duration::rep> patience_{Duration(std::chrono::minutes(10)).count()};
   std::atomic<bool> stops_{false};
   Descriptor waker_;
+  Descriptor waits_;          // an epoll of the waker and all peers, each by its number
+  std::mutex reading_;        // held while messages are taken and silences counted
   mutable std::mutex mutex_;  // guards the map, and the clocks
   Peers peers_;
   std::thread thread_;  // last: it uses the members above

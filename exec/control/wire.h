@@ -36,6 +36,8 @@ class WireWriter {
  public:
   static constexpr bool kReads = false;
 
+  WireWriter() { bytes_.reserve(128); }  // most messages need no more
+
   template <class... Things>
   void operator()(Things&... things) {
     (put(things), ...);
@@ -86,6 +88,11 @@ class WireReader {
 
   std::string_view left_;
 };
+
+// The last value of an enumeration that goes over the wire, which has all values from 0 up to it.
+//   template <> struct WireEnum<Thing> { static constexpr Thing last = Thing::kLast; };
+template <class T>
+struct WireEnum;
 
 namespace wire {
 
@@ -174,7 +181,15 @@ void WireReader::get(T& thing) {
     raw(&value, 1);
     if (value > 1) throw WireError("found " + std::to_string(value) + ", expected 0 or 1");
     thing = value == 1;
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+  } else if constexpr (std::is_enum_v<T>) {
+    using Number = std::make_unsigned_t<std::underlying_type_t<T>>;
+    Number value = 0;
+    raw(&value, sizeof value);
+    if (value > static_cast<Number>(WireEnum<T>::last)) {
+      throw WireError("found value " + std::to_string(value) + ", which there is not");
+    }
+    thing = static_cast<T>(value);
+  } else if constexpr (std::is_arithmetic_v<T>) {
     raw(&thing, sizeof thing);
   } else if constexpr (std::is_same_v<T, std::string>) {
     thing.resize(count());

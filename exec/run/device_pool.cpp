@@ -83,6 +83,7 @@ void DevicePool::join(World world) {
   ENSURE(world.communicators.size() == states_.size(),
          "a communicator for each device of the process");
   world.communicators = on_devices(std::move(world.communicators), devices_);
+  if (world.commit && place_.has_core_per_rank) world.commit->let_spin();
   // Executors refer to the communicators of the world that is left.
   pending_.reset();
   short_.reset();

@@ -192,7 +192,7 @@ class Run {
                           std::set<int>* answered = nullptr);
   void ask_done(Job job, const std::function<void()>& own);
   std::vector<MemberReply> collect(std::exception_ptr own_failure);
-  void enter_world();
+  void enter_world(bool has_newcomer = false);
   std::vector<int> place_devices(const std::set<int>& there) const;
   std::vector<DeviceId> devices_of(const std::set<int>& processes) const;
   std::map<int, std::string> renew_world();

@@ -42,7 +42,7 @@ std::vector<int> Run::place_devices(const std::set<int>& there) const {
 }
 
 // Every process makes its end of the new world by itself.
-void Run::enter_world() {
+void Run::enter_world(bool has_newcomer) {
   ++epoch_;
   const std::vector<int> process_of = place_devices(processes());
   const auto join = [&] {
@@ -54,7 +54,9 @@ void Run::enter_world() {
                 .process_of = process_of,
                 .commit = group_ ? &group_->round() : nullptr});
   };
-  ask_done(JoinJob{epoch_, process_of, pool_.holdings()}, join);
+  JoinJob job{epoch_, process_of, std::nullopt};
+  if (has_newcomer) job.held = pool_.holdings();
+  ask_done(std::move(job), join);
 }
 
 std::vector<DeviceId> Run::devices_of(const std::set<int>& processes) const {
@@ -147,7 +149,7 @@ void Run::take_in(int process) {
         if (const auto cause = group_->cause()) throw StepUndone(*cause);
       });
     });
-    enter_world();
+    enter_world(/*has_newcomer=*/true);
     arrivals_.push_back(name_of(process) + " has come");
   } catch (const std::runtime_error& failure) {
     const std::string sentence = name_of(process) + " is not taken in: " + failure.what();

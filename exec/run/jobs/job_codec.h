@@ -3,14 +3,17 @@
 // one alternative; its answer is the struct that exec/run/device_pool.h returns for it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "exec/control/wire.h"
+#include "exec/run/jobs/device_runs.h"
 #include "exec/run/jobs/jobs.h"
 #include "exec/state/layer_moves.h"
 #include "exec/tensors/sample_range.h"
+#include "profiles/error.h"
 
 namespace frazil {
 
@@ -27,11 +30,11 @@ struct ConnectJob {
   std::vector<std::string> addresses;  // of each of them; empty where none is needed
 };
 // Enter a new world; `process_of` tells where each device is, -1: nowhere, and `held` which devices
-// held each layer before. Answer: Done.
+// held each layer before, where somebody does not know it. Answer: Done.
 struct JoinJob {
   std::uint32_t epoch = 0;
   std::vector<int> process_of = {};
-  Holdings held = {};
+  std::optional<Holdings> held = {};
 };
 // Make the program of a plan, told by its file. Answer: the program's hash.
 struct PrepareJob {
@@ -61,12 +64,25 @@ struct NonFiniteJob {};          // answer: LayerId, if there is one
 struct GatherJob {};             // answer: Done; the states go to device 0
 struct LayerSamplesJob {};       // answer: list of LayerSample
 
-using Job = std::variant<SetupJob, ConnectJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob,
-                         CachedWeightsJob, UseCacheJob, RestoreJob, StepJob, EvaluateJob, SketchJob,
-                         IntervalGradientsJob, ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob,
-                         LayerSamplesJob>;
+using Job =
+    std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob, CachedWeightsJob,
+                 UseCacheJob, RestoreJob, StepJob, EvaluateJob, SketchJob, IntervalGradientsJob,
+                 ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob, ConnectJob>;
 
 struct Done {};
+
+template <>
+struct WireEnum<SamplePart> {
+  static constexpr SamplePart last = SamplePart::kProbe;
+};
+template <>
+struct WireEnum<Lane> {
+  static constexpr Lane last = Lane::kHost;
+};
+template <>
+struct WireEnum<LayerPhase> {
+  static constexpr LayerPhase last = LayerPhase::kUpdate;
+};
 
 template <class A>
 void archive(A& a, SetupJob& j) {
@@ -78,7 +94,10 @@ void archive(A& a, ConnectJob& j) {
 }
 template <class A>
 void archive(A& a, JoinJob& j) {
-  a(j.epoch, j.process_of, j.held);
+  std::vector<DeviceRun> runs;
+  if constexpr (!A::kReads) runs = to_device_runs(j.process_of);
+  a(j.epoch, runs, j.held);
+  if constexpr (A::kReads) j.process_of = from_device_runs(runs);
 }
 template <class A>
 void archive(A& a, PrepareJob& j) {
@@ -153,7 +172,11 @@ void archive(A& a, Action& action) {
   Step step = action.step;
   a(text, step);
   if constexpr (A::kReads) {
-    action = parse_action(text);
+    try {
+      action = parse_action(text);
+    } catch (const InputError& error) {
+      throw WireError("found an action that there is not (" + std::string(error.what()) + ")");
+    }
     set_step(action, step);
   }
 }

@@ -21,6 +21,11 @@ struct MemberSetup {
   std::string kernels;  // describe(present_kernels())
 };
 
+template <>
+struct WireEnum<DeviceKind> {
+  static constexpr DeviceKind last = DeviceKind::kCuda;
+};
+
 template <class A>
 void archive(A& a, MemberSetup& s) {
   a(s.config, s.kind, s.gpus, s.process_of, s.has_core_per_rank, s.data_hash, s.kernels);

@@ -5,6 +5,7 @@
 //   unix, tcp    blocking sockets, read and written by the calling thread, into one buffer
 //   read memory  process_vm_readv of the other process's memory, into one buffer; no small messages
 //   communicator over unix, over tcp (nothing lent), and over unix with large tensors lent
+//   communicator over gloo, c10d's ProcessGroupGloo over TCP
 // The communicator spins for a moment before it sleeps where both ranks have a core; blocking
 // sockets sleep at once. By hand: build/bin/bench_transports [rounds].
 // clang-format on
@@ -24,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/communication/gloo_communicator.h"
 #include "exec/communication/process_communicator.h"
 #include "exec/links/lent_memory.h"
 #include "profiles/error.h"
@@ -109,28 +111,20 @@ Tag tagged(std::int32_t index, MessageKind kind = MessageKind::kProbe) {
   return {.kind = kind, .index = index};
 }
 
-struct Ends {
-  std::vector<std::vector<PeerSockets>> sockets;
-  std::unique_ptr<Communicator> own;
+// Opens the communicator of a process, once, in that process: its threads are not there after a
+// fork.
+using Open = std::function<std::unique_ptr<Communicator>(int process)>;
 
-  Communicator& open(int process, const LinkOptions& options) {
-    if (own) return *own;
-    const auto links =
-        std::make_shared<PeerLinks>(std::move(sockets[static_cast<std::size_t>(process)]), options);
-    sockets.clear();
-    own = std::move(make_process_communicators(links, 1, {process, {0, 1}}, {})[0]);
-    return *own;
-  }
-};
-
-Transport make_communicator(const std::string& name, std::vector<std::vector<PeerSockets>> sockets,
-                            const LinkOptions& options) {
-  const auto ends = std::make_shared<Ends>();
-  ends->sockets = std::move(sockets);
+Transport make_communicator(const std::string& name, const Open& open_one) {
+  const auto own = std::make_shared<std::unique_ptr<Communicator>>();
+  const auto open = [own, open_one](int process) -> Communicator& {
+    if (!*own) *own = open_one(process);
+    return **own;
+  };
   const at::Tensor small = at::zeros({static_cast<std::int64_t>(kSmall)}, at::kByte);
   const at::Tensor large = at::ones({static_cast<std::int64_t>(kLarge)}, at::kByte);
   const auto serve = [=] {
-    Communicator& self = ends->open(1, options);
+    Communicator& self = open(1);
     for (;;) {
       const int wanted = self.receive(0, tagged(0)).at(0)[0].item<int>();
       if (wanted == 0) self.send(0, tagged(0), {small});
@@ -138,16 +132,41 @@ Transport make_communicator(const std::string& name, std::vector<std::vector<Pee
     }
   };
   const auto ping = [=] {
-    Communicator& self = ends->open(0, options);
+    Communicator& self = open(0);
     self.send(1, tagged(0), {small});
     (void)self.receive(1, tagged(0));
   };
   const auto take = [=](int count) {
-    Communicator& self = ends->open(0, options);
+    Communicator& self = open(0);
     self.send(1, tagged(0), {at::full_like(small, count)});
     for (int i = 0; i < count; ++i) (void)self.receive(1, tagged(i, MessageKind::kGradientSum));
   };
   return {.name = name, .serve = serve, .ping = ping, .take_messages = take};
+}
+
+Open over_links(std::vector<std::vector<PeerSockets>> sockets, const LinkOptions& options) {
+  const auto all = std::make_shared<std::vector<std::vector<PeerSockets>>>(std::move(sockets));
+  return [all, options](int process) {
+    const auto links =
+        std::make_shared<PeerLinks>(std::move(all->at(static_cast<std::size_t>(process))), options);
+    all->clear();
+    return std::move(make_process_communicators(links, 1, {process, {0, 1}})[0]);
+  };
+}
+
+Open over_gloo() {
+  const auto listener = std::make_shared<Descriptor>(listen_at({}));
+  return [listener](int process) {
+    GlooPlace place{.process = process,
+                    .processes = 2,
+                    .store = address_of(*listener),
+                    .listener = {},
+                    .name = "bench"};
+    if (process == 0) place.listener = std::move(*listener);
+    const auto links = std::make_shared<GlooLinks>(std::make_unique<GlooGroup>(std::move(place)),
+                                                   GlooLinkOptions{});
+    return std::move(make_gloo_communicators(links, 1, {process, {0, 1}}, {})[0]);
+  };
 }
 
 std::vector<std::vector<PeerSockets>> make_tcp_sockets() {
@@ -210,15 +229,17 @@ std::string to_text(const std::vector<double>& values, int decimals) {
 int compare(int rounds) {
   std::vector<Transport> transports;
   transports.push_back(make_bare("unix", make_socket_pair()));
-  transports.push_back(
-      make_communicator("communicator over unix", make_socket_pairs(2), {.lends = false}));
+  transports.push_back(make_communicator("communicator over unix",
+                                         over_links(make_socket_pairs(2), {.lends = false})));
   transports.push_back(make_bare("tcp", make_tcp_pair()));
   transports.push_back(
-      make_communicator("communicator over tcp", make_tcp_sockets(), {.lends = false}));
+      make_communicator("communicator over tcp", over_links(make_tcp_sockets(), {.lends = false})));
   const auto other = std::make_shared<pid_t>(0);
   transports.push_back(make_memory(other));
   const std::size_t memory = transports.size() - 1;
-  transports.push_back(make_communicator("communicator, lending", make_socket_pairs(2), {}));
+  transports.push_back(
+      make_communicator("communicator, lending", over_links(make_socket_pairs(2), {})));
+  transports.push_back(make_communicator("communicator over gloo", over_gloo()));
   for (Transport& transport : transports) start(transport);
   *other = transports[memory].other;
   for (int round = 0; round < rounds; ++round) {

@@ -158,11 +158,11 @@ TEST_F(GlooProcesses, ThatAreStoppedAreOverTheDeadline) {
     self.barrier();
     (void)self.receive(0, name_message(0));
   });
-  const auto self = join(0, 2, {.deadline = milliseconds(500)});
+  const auto self = join(0, 2, {.deadline = std::chrono::seconds(2)});
   self->barrier();
   kill(stopped, SIGSTOP);
   EXPECT_EQ(failure_of([&] { (void)self->receive(1, name_message(4)); }).sentence,
-            "rank 0 waited 500.000 ms for probe 4 (step 0) from rank 1");
+            "rank 0 waited 2.000 s for probe 4 (step 0) from rank 1");
 }
 
 // Whoever sends much to a process that takes nothing waits for credit, and not for ever.
@@ -171,13 +171,13 @@ TEST_F(GlooProcesses, ThatAreStoppedHoldNobodyWhoSendsBeyondTheDeadline) {
     self.barrier();
     (void)self.receive(0, name_message(-1));
   });
-  const auto self = join(0, 2, {.deadline = milliseconds(500)});
+  const auto self = join(0, 2, {.deadline = std::chrono::seconds(2)});
   self->barrier();
   kill(stopped, SIGSTOP);
   const RankFailure failure = failure_of([&] {
     for (int i = 0; i < 20; ++i) self->send(1, name_message(i), {at::ones({1 << 25})});
   });
-  EXPECT_TRUE(failure.sentence.starts_with("rank 0 waited 500.000 ms to send probe "))
+  EXPECT_TRUE(failure.sentence.starts_with("rank 0 waited 2.000 s to send probe "))
       << failure.sentence;
 }
 

@@ -22,6 +22,9 @@ using std::chrono::milliseconds;
 using Fault = FakeNcclFault::Kind;
 using Worlds = std::vector<std::unique_ptr<Communicator>>;
 
+// What works takes far less, whatever else the machine does.
+constexpr Duration kDeadline = std::chrono::seconds(2);
+
 Tag activation_of(std::int32_t micro_batch) {
   return {.kind = MessageKind::kActivation, .stage = 1, .index = micro_batch, .step = 17};
 }
@@ -216,14 +219,14 @@ TEST_F(FaultsOfNccl, AnAsynchronousErrorIsTold) {
 }
 
 TEST_F(FaultsOfNccl, AStreamThatHangsIsWaitedForUntilTheDeadline) {
-  expect_all(run_with({.kind = Fault::kHang, .gpu = 0, .group = 1}, milliseconds(50)),
-             "rank 1 waited 50.000 ms for the activation of micro-batch 1 into stage 1 (step 17) "
+  expect_all(run_with({.kind = Fault::kHang, .gpu = 0, .group = 1}, kDeadline),
+             "rank 1 waited 2.000 s for the activation of micro-batch 1 into stage 1 (step 17) "
              "over NCCL from rank 0");
 }
 
 TEST_F(FaultsOfNccl, ACommunicatorThatNeverComesAboutIsWaitedForUntilTheDeadline) {
-  expect_all(run_with({.kind = Fault::kNeverReady, .gpu = 0}, milliseconds(50)),
-             "rank 1 waited 50.000 ms for the activation of micro-batch 0 into stage 1 (step 17) "
+  expect_all(run_with({.kind = Fault::kNeverReady, .gpu = 0}, kDeadline),
+             "rank 1 waited 2.000 s for the activation of micro-batch 0 into stage 1 (step 17) "
              "over NCCL from rank 0");
 }
 
@@ -242,11 +245,10 @@ TEST_F(FaultsOfNccl, RanksThatClaimOnePlaceAreTold) {
 // the world wait for it.
 TEST_F(FaultsOfNccl, ACallThatDoesNotReturnIsLeftToItself) {
   const SteadyTime start = std::chrono::steady_clock::now();
-  const auto failures =
-      run_with({.kind = Fault::kStuckCall, .gpu = 0, .group = 1}, milliseconds(50));
+  const auto failures = run_with({.kind = Fault::kStuckCall, .gpu = 0, .group = 1}, kDeadline);
   EXPECT_LT(since(start), std::chrono::seconds(30));
   expect_all(failures,
-             "rank 1 waited 50.000 ms for the activation of micro-batch 1 into stage 1 (step 17) "
+             "rank 1 waited 2.000 s for the activation of micro-batch 1 into stage 1 (step 17) "
              "over NCCL from rank 0");
   release_fake_nccl();
   for (int i = 0; i < 5000 && fake_nccl_counts().live_ends > 0; ++i) {

@@ -131,11 +131,11 @@ TEST(ForkedProcess, ThatIsStoppedIsOverTheDeadline) {
     self.barrier();
     (void)self.receive(0, tagged(0));
   }));
-  const auto self = join(sockets, 0, {.deadline = milliseconds(100)});
+  const auto self = join(sockets, 0, {.deadline = std::chrono::seconds(2)});
   self->barrier();
   kill(child.process, SIGSTOP);
   EXPECT_EQ(failure_of([&] { (void)self->receive(1, tagged(4)); }).sentence,
-            "rank 0 waited 100.000 ms for probe 4 (step 0) from rank 1");
+            "rank 0 waited 2.000 s for probe 4 (step 0) from rank 1");
 }
 
 TEST(ForkedProcess, WhoseLinkIsFullWhileItIsStoppedHoldsNobodyBeyondTheDeadline) {
@@ -144,14 +144,14 @@ TEST(ForkedProcess, WhoseLinkIsFullWhileItIsStoppedHoldsNobodyBeyondTheDeadline)
     self.barrier();
     (void)self.receive(0, tagged(-1));
   }));
-  const auto self = join(sockets, 0, {.deadline = milliseconds(100)},
+  const auto self = join(sockets, 0, {.deadline = std::chrono::seconds(2)},
                          {.credit_bytes = 1 << 22, .linger = milliseconds(1)});
   self->barrier();
   kill(child.process, SIGSTOP);
   const RankFailure failure = failure_of([&] {
     for (int i = 0; i < 100; ++i) self->send(1, tagged(i), {at::ones({1 << 18})});
   });
-  EXPECT_TRUE(failure.sentence.starts_with("rank 0 waited 100.000 ms to send probe "))
+  EXPECT_TRUE(failure.sentence.starts_with("rank 0 waited 2.000 s to send probe "))
       << failure.sentence;
 }
 

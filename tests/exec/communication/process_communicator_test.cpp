@@ -136,7 +136,8 @@ TEST(ProcessCommunicator, HearsNothingOfAnEarlierWorld) {
   const AllLinks links = make_unix_links(2);
   const Ranks old = make_ranks(links, 1, {0, 1});
   const ProcessPlace place{1, {0, 1}};
-  const Ranks next = make_process_communicators(links[1], 2, place, {.deadline = milliseconds(20)});
+  const Ranks next =
+      make_process_communicators(links[1], 2, place, {.deadline = std::chrono::seconds(1)});
   old[0]->send(1, numbered(0), {at::ones({4})});
   old[0]->abort("of no matter to the next world");
   EXPECT_NE(failure_of([&] { (void)next[0]->receive(0, numbered(0)); }).sentence.find("waited"),

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -119,6 +120,97 @@ TEST(Wire, CarriesEveryJobAndItsAnswer) {
   const auto job = decode<Job>(encode(Job(JoinJob{3, {0, 1, -1}})));
   EXPECT_EQ(std::get<JoinJob>(job).process_of, (std::vector<int>{0, 1, -1}));
   EXPECT_THROW((void)decode<StepAnswer>(encode(answer) + "x"), WireError);
+}
+
+// Reads bytes that differ a little from those of `thing`.
+template <class T>
+void survive_changes(const T& thing, std::mt19937_64& random) {
+  const std::string good = encode(thing);
+  EXPECT_EQ(encode(decode<T>(good)), good);
+  for (int i = 0; i < 2'000; ++i) {
+    std::string bytes = good;
+    for (int flips = 0; flips < 1 + i % 3 && !bytes.empty(); ++flips) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    if (i % 7 == 0) bytes.resize(random() % (bytes.size() + 1));
+    try {
+      const T read = decode<T>(bytes);
+      EXPECT_EQ(encode(decode<T>(encode(read))), encode(read));
+    } catch (const WireError& error) {
+      EXPECT_EQ(std::string(error.what()).substr(0, 6), "found ");
+    }
+  }
+}
+
+TEST(Wire, SurvivesAnyByteOfAJobOrAnAnswerThatChanges) {
+  constexpr std::uint64_t kSeed = 7;
+  SCOPED_TRACE(kSeed);
+  std::mt19937_64 random(kSeed);
+  survive_changes(Job(StepJob{{.step = 4, .rate_factors = {1, 0.5}, .records = true}, {}}), random);
+  survive_changes(Job(JoinJob{2, {0, 0, 1, -1}}), random);
+  survive_changes(Job(PrepareJob{"a plan"}), random);
+  survive_changes(Job(EvaluateJob{SamplePart::kProbe, 8}), random);
+  StepAnswer answer;
+  answer.spans = {{DeviceId{1}, Lane::kSend, parse_action("1:2SEND_F0>5"), TimePoint{Duration{5}},
+                   TimePoint{Duration{9}}}};
+  answer.memory.resize(1);
+  answer.weight_reads.resize(1);
+  survive_changes(answer, random);
+  survive_changes(EvaluationAnswer{{{1, LayerId{3}, 0.5}}, 9}, random);
+  survive_changes(std::vector<BlockNumbers>{{BlockId{1}, LayerId{0}, {0.5}}}, random);
+  survive_changes(std::vector<LayerSample>{{LayerId{1}, LayerPhase::kUpdate, 8, Duration{9}}},
+                  random);
+}
+
+TEST(Wire, RefusesValuesThatAnEnumerationDoesNotHave) {
+  std::string sample = encode(LayerSample{LayerId{1}, LayerPhase::kUpdate, 8, Duration{9}});
+  sample[sizeof(LayerId)] = 7;
+  EXPECT_THROW((void)decode<LayerSample>(sample), WireError);
+  std::string failure = to_bytes(FailureMessage{1, FaultKind::kUndone, "so"});
+  failure[kControlHead + 4 + 8] = 8;
+  std::string_view left = failure;
+  EXPECT_THROW((void)take_message(left), WireError);
+}
+
+TEST(DeviceRuns, TellInWhichProcessEachDeviceIs) {
+  constexpr std::uint64_t kSeed = 1024;
+  SCOPED_TRACE(kSeed);
+  std::mt19937_64 random(kSeed);
+  for (int i = 0; i < 2'000; ++i) {
+    std::vector<int> process_of;
+    int process = 0;
+    for (std::uint64_t left = random() % 20; left > 0; --left) {
+      const int told = random() % 5 == 0 ? -1 : process;
+      process_of.insert(process_of.end(), 1 + random() % 3, told);
+      process += random() % 7 == 0 ? 2 : 1;
+    }
+    EXPECT_EQ(from_device_runs(to_device_runs(process_of)), process_of);
+  }
+  EXPECT_EQ(to_device_runs({0, 0, 1, 1, 2, 2}).size(), 1U);
+  EXPECT_THROW((void)from_device_runs({{0, 1 << 20, 2}}), WireError);
+  EXPECT_THROW((void)from_device_runs({{-1, 2, 1}}), WireError);
+  EXPECT_THROW((void)from_device_runs({{3, 1, 0}}), WireError);
+}
+
+TEST(ControlMessage, IsSmallInStepsAndLossesOfAThousandMembers) {
+  std::vector<int> process_of(1025);
+  std::iota(process_of.begin(), process_of.end(), 0);
+  process_of[700] = -1;
+  const std::vector<LossSample> losses(8);
+  StepAnswer answer;
+  answer.losses = losses;
+  const std::string cause = "rank 700 is lost: its process has not been heard of for 2000 ms";
+  const std::vector<ControlMessage> messages{OrderMessage{1, encode(Job(StepJob{{.step = 4}, {}}))},
+                                             ReadyMessage{4, {encode(losses)}},
+                                             CommitMessage{4},
+                                             AnswerMessage{1, encode(answer)},
+                                             AbortMessage{cause},
+                                             FailureMessage{1, FaultKind::kUndone, cause},
+                                             OrderMessage{2, encode(Job(JoinJob{2, process_of}))},
+                                             BeatMessage{}};
+  for (const ControlMessage& message : messages) {
+    EXPECT_LE(to_bytes(message).size(), 300U) << "message " << message.index();
+  }
 }
 
 }  // namespace

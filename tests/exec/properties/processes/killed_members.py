@@ -6,88 +6,15 @@ FRAZIL names the program, default build/bin/frazil of this tree. Exit code 0: al
 """
 import argparse
 import json
-import os
 import pathlib
 import random
-import re
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 
 TREE = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(TREE / "tests/findings/support"))
-from training import FRAZIL, INPUTS, Absent, Failed, Training, one_line  # noqa: E402
-
-
-def members_of(leader):
-    """The processes that a training has begun."""
-    found = []
-    for task in pathlib.Path(f"/proc/{leader}/task").glob("*/children"):
-        try:
-            found += [int(word) for word in task.read_text().split()]
-        except OSError:
-            pass
-    return sorted(found)
-
-
-def listeners_of(pids):
-    """Addresses at which one of these processes listens."""
-    inodes = set()
-    for pid in pids:
-        for descriptor in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
-            try:
-                inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(descriptor)))
-            except OSError:
-                pass
-    listening = []
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in pathlib.Path(table).read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == "0A" and words[9] in inodes:
-                listening.append(words[1])
-    return listening
-
-
-def wait_for(holds, seconds=20.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.01)
-    return holds()
-
-
-class Trial:
-    """A training over processes with one of them killed some time after its first steps."""
-
-    def __init__(self, training, name, flags, delay, victim):
-        self.training, self.name = training, name
-        self.out = training.folder / name
-        self.log = self.out / "events.jsonl"
-        command = [FRAZIL, "train", *INPUTS, *flags, "--out", name, "--json"]
-        self.process = subprocess.Popen(command, cwd=training.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.members = []
-        if not wait_for(lambda: self.has_stepped() or self.process.poll() is not None):
-            raise Failed("no step within 20 s")
-        time.sleep(delay)
-        self.members = members_of(self.process.pid)
-        self.listening = listeners_of([self.process.pid, *self.members])
-        self.killed = None
-        if self.members and victim is not None:
-            self.killed = self.members[victim % len(self.members)] if victim >= 0 else self.process.pid
-            os.kill(self.killed, signal.SIGKILL)
-
-    def has_stepped(self):
-        return self.log.exists() and self.log.read_text().count('"kind":"step"') > 2
-
-    def end(self):
-        out, err = self.process.communicate(timeout=120)
-        return self.process.returncode, out, err
-
-    def left_behind(self):
-        return [pid for pid in self.members if pathlib.Path(f"/proc/{pid}").exists()]
+from process_trials import Trial, wait_for  # noqa: E402
+from training import Absent, Failed, Training, one_line  # noqa: E402
 
 
 def check_listening(trial):
@@ -109,7 +36,7 @@ def check_kills(training, expected, arguments, random_numbers):
             return f"{where}: {complaint}"
         if code != 0:
             return f"{where}: exit {code}: {one_line(err)}"
-        if not wait_for(lambda: not trial.left_behind(), 2):
+        if not wait_for(lambda: not trial.left_behind(), 10):
             return f"{where}: processes {trial.left_behind()} are left"
         answer = json.loads(out)
         if answer["state_hash"] != expected["state_hash"]:
@@ -125,8 +52,8 @@ def check_leader(training):
     """Members end with their leader, and the run goes on where it was."""
     trial = Trial(training, "leader", ["--procs", "4", "--checkpoint-every", "5"], 0.1, -1)
     trial.end()
-    if not wait_for(lambda: not trial.left_behind(), 2):
-        return f"processes {trial.left_behind()} outlive their leader by 2 s"
+    if not wait_for(lambda: not trial.left_behind(), 10):
+        return f"processes {trial.left_behind()} outlive their leader by 10 s"
     again = training.run("train", "--resume", "leader", "--procs", "4", "--json", "--quiet")
     if again.returncode:
         return f"--resume after the leader was killed exits {again.returncode}: {one_line(again.stderr)}"

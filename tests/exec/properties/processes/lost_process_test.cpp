@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <random>
 #include <set>
@@ -26,6 +26,12 @@ constexpr Step kSteps = 6;
 OptimizerConfig adamw() { return {.learning_rate = 1e-2}; }
 
 ModelSpec small_model() { return make_vit(small_config()); }
+
+// How many processes a test kills, each some other time: `usual`, or as FRAZIL_KILLS says.
+int count_kills(int usual) {
+  const char* const asked = std::getenv("FRAZIL_KILLS");
+  return asked ? std::atoi(asked) : usual;
+}
 
 // A plan for each step, and how many devices it leaves idle does not matter.
 using PlanOf = std::function<PlanShape(Step)>;
@@ -108,7 +114,7 @@ TEST(LostProcess, LeavesTheBitsOfARunThatWasNeverDisturbed) {
       undisturbed([](Step) { return replicas(1); }, 1);  // every plan has the same bits
   std::mt19937_64 random(24);
   std::set<Step> undone;
-  for (int trial = 0; trial < 12; ++trial) {
+  for (int trial = 0; trial < count_kills(12); ++trial) {
     const microseconds into(random() % 12'000);
     SCOPED_TRACE("killed " + std::to_string(into.count()) + " us into step 2");
     const Outcome outcome = lose_one(replicas(2), replicas(1), {{0, 1}}, 1, into);
@@ -127,7 +133,7 @@ TEST(LostProcess, TearsNoStepOfTwoStagesTwice) {
   const std::uint64_t expected = undisturbed([](Step) { return replicas(1); }, 1);
   std::mt19937_64 random(25);
   int undone = 0;
-  for (int trial = 0; trial < 12; ++trial) {
+  for (int trial = 0; trial < count_kills(12); ++trial) {
     const int lost = 2 + static_cast<int>(random() % 2);
     const microseconds into(random() % 20'000);
     SCOPED_TRACE("process " + std::to_string(lost) + " killed " + std::to_string(into.count()) +
@@ -164,7 +170,7 @@ TEST(LostProcess, NamesTheLayersThatNobodyElseHolds) {
 TEST(LostProcess, LeavesTheOldPlanWhollyInForceWhereATransitionFails) {
   const std::uint64_t expected = undisturbed([](Step) { return replicas(1); }, 1);
   std::mt19937_64 random(26);
-  for (int trial = 0; trial < 8; ++trial) {
+  for (int trial = 0; trial < count_kills(8); ++trial) {
     const int lost = trial % 2 == 0 ? 1 : 2;  // a giver, or a taker
     const microseconds into(random() % 3'000);
     SCOPED_TRACE("process " + std::to_string(lost) + " killed " + std::to_string(into.count()) +
