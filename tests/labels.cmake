@@ -27,6 +27,7 @@ set(thorough
   exec_devices_tests/WorkersDeathTest
   exec_links_tests/Join
   exec_nccl_tests/OverNcclRuns
+  exec_processes_tests/LateProcess
   exec_processes_tests/LostProcess
   exec_processes_tests/SameBits
   exec_profile_tests/Profiler

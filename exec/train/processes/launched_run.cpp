@@ -53,7 +53,7 @@ std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::stri
   options.tell = tell;
   JoinedWorld joined = join_world(*place, options);
   // Whoever else launches processes also decides how many.
-  if (joined.leads() && !has_own_words) joined.door.reset();
+  if (!has_own_words) joined.door.reset();
   return joined;
 }
 

@@ -147,7 +147,8 @@ TEST(Wire, SurvivesAnyByteOfAJobOrAnAnswerThatChanges) {
   SCOPED_TRACE(kSeed);
   std::mt19937_64 random(kSeed);
   survive_changes(Job(StepJob{{.step = 4, .rate_factors = {1, 0.5}, .records = true}, {}}), random);
-  survive_changes(Job(JoinJob{2, {0, 0, 1, -1}}), random);
+  survive_changes(Job(JoinJob{2, {0, 0, 1, -1}, Holdings{{DeviceId{0}, DeviceId{2}}, {}}}), random);
+  survive_changes(Job(ConnectJob{2, 7, {0, 1}, {"", "127.0.0.1:4000"}}), random);
   survive_changes(Job(PrepareJob{"a plan"}), random);
   survive_changes(Job(EvaluateJob{SamplePart::kProbe, 8}), random);
   StepAnswer answer;

@@ -13,6 +13,9 @@
 #include <mutex>
 #include <thread>
 
+#include "exec/links/passed_sockets.h"
+#include "exec/links/socket.h"
+
 namespace frazil {
 namespace {
 
@@ -260,6 +263,66 @@ TEST(PeerLinks, LoseAProcessThatIsSaidToBeLost) {
   EXPECT_EQ(pair.b->lost, std::vector<std::string>{"0 does not answer"});
   ASSERT_TRUE(pair.a->wait_for([&] { return !pair.a->lost.empty(); }));
   EXPECT_EQ(pair.a->lost, std::vector<std::string>{"1 has ended"});
+}
+
+// Whether the end of the one before has been read or not.
+TEST(PeerLinks, ConnectWithAProcessThatComesInPlaceOfAnother) {
+  for (const bool is_read : {true, false}) {
+    Pair pair;
+    pair.open();
+    pair.get_acquainted();
+    pair.b.reset();
+    if (is_read) {
+      ASSERT_TRUE(pair.a->wait_for([&] { return !pair.a->lost.empty(); }));
+    }
+    pair.a->open(2);  // a world without it
+    pair.a->lost.clear();
+    auto sockets = make_socket_pairs(2);
+    pair.b = std::make_unique<Place>(1, std::move(sockets[1]));
+    pair.a->links.connect(1, std::move(sockets[0][1]));
+    pair.get_acquainted();
+    pair.a->open(3);
+    pair.b->open(3);
+    EXPECT_TRUE(pair.a->lost.empty());
+    EXPECT_EQ(pair.a->links.lends_to(1), pair.b->links.lends_to(0));
+    const at::Tensor sent = at::arange(200'000);
+    pair.a->links.send(1, LinkSocket::kBulk, numbered(1, 3), {sent});
+    ASSERT_TRUE(pair.b->receive(1));
+    EXPECT_TRUE(at::equal(pair.b->received[0].tensors.at(0), sent));
+    pair.b->links.send(0, LinkSocket::kSteps, numbered(2, 3));
+    ASSERT_TRUE(pair.a->receive(1));
+  }
+}
+
+TEST(PassedSockets, ComeAsTheyWereHandedOver) {
+  SocketPair passage = make_socket_pair();
+  EXPECT_FALSE(take_passed(passage[1], milliseconds(1)));
+  SocketPair steps = make_socket_pair();
+  SocketPair bulk = make_socket_pair();
+  pass_sockets(passage[0], {7, 2, {std::move(steps[0]), std::move(bulk[0])}});
+  pass_sockets(passage[0], {8, 3, {std::move(steps[1]), std::move(bulk[1])}});
+  const std::optional<PassedSockets> first = take_passed(passage[1], seconds(20));
+  const std::optional<PassedSockets> second = take_passed(passage[1], seconds(20));
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->epoch, 7U);
+  EXPECT_EQ(first->process, 2);
+  EXPECT_EQ(second->epoch, 8U);
+  EXPECT_EQ(second->process, 3);
+  char byte = 0;
+  ASSERT_EQ(::send(first->sockets.bulk.number(), "b", 1, 0), 1);
+  ASSERT_EQ(::recv(second->sockets.bulk.number(), &byte, 1, 0), 1);
+  EXPECT_EQ(byte, 'b');
+}
+
+TEST(PassedSockets, AreMissedWhereWhoHandsThemOverGoes) {
+  SocketPair passage = make_socket_pair();
+  ASSERT_EQ(::send(passage[0].number(), "12345678", 8, 0), 8);  // words without sockets
+  EXPECT_THROW((void)take_passed(passage[1], seconds(20)), SocketError);
+  passage[0].close();
+  EXPECT_THROW((void)take_passed(passage[1], seconds(20)), SocketError);
+  SocketPair other = make_socket_pair();
+  EXPECT_THROW(pass_sockets(passage[1], {1, 1, {std::move(other[0]), std::move(other[1])}}),
+               SocketError);
 }
 
 TEST(PeerLinks, GiveCreditUntilAPeerTakesNothingMore) {

@@ -14,24 +14,24 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
-constexpr Step kSteps = 8;
+constexpr std::uint64_t kLateSeed = 7;
+constexpr Step kLateSteps = 8;
 
-OptimizerConfig adamw() { return {.learning_rate = 1e-2}; }
+OptimizerConfig late_optimizer() { return {.learning_rate = 1e-2}; }
 
-ModelSpec small_model() { return make_vit(small_config()); }
+ModelSpec late_model() { return make_vit(small_config()); }
 
-PlanShape replicas(int count) {
+PlanShape equal_replicas(int count) {
   PlanShape shape;
   shape.cuts.assign(static_cast<std::size_t>(count), {});
   shape.owned.assign(static_cast<std::size_t>(count), 6 / count);
   return shape;
 }
 
-std::uint64_t undisturbed() {
-  Run run(small_model(), adamw(), kSeed, 1);
-  run.transition_to(make_small_plan(run.structure(), replicas(1)));
-  for (Step step = 0; step < kSteps; ++step) {
+std::uint64_t run_alone() {
+  Run run(late_model(), late_optimizer(), kLateSeed, 1);
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(1)));
+  for (Step step = 0; step < kLateSteps; ++step) {
     run.step(step, 1e-2, small_micro_batches(step, 6));
   }
   return run.weight_hash();
@@ -63,9 +63,10 @@ void step_surviving(ProcessRun& run, Step step, const PlanShape& left) {
 }
 
 TEST(LateProcess, TakesPartFromTheNextPlanOn) {
-  ProcessRun run(small_model(), adamw(), kSeed, {.process_of = {0, 1, 2, 3}, .late = {2, 3}});
+  ProcessRun run(late_model(), late_optimizer(), kLateSeed,
+                 {.process_of = {0, 1, 2, 3}, .late = {2, 3}});
   EXPECT_EQ(run.devices_there(), (std::vector<DeviceId>{DeviceId{0}, DeviceId{1}}));
-  run.transition_to(make_small_plan(run.structure(), replicas(2)));
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
   step_once(run, 0);
   run.come(2);
   EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 2 has come"}));
@@ -78,21 +79,21 @@ TEST(LateProcess, TakesPartFromTheNextPlanOn) {
   // A plan that does not need them lets them sleep.
   run.transition_to(make_small_plan(run.structure(), {.cuts = {{4}}, .owned = {6}}));
   step_once(run, 2);
-  run.transition_to(make_small_plan(run.structure(), replicas(3)));
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(3)));
   step_once(run, 3);
   // One of them goes, and another one comes in its place.
   run.kill(2);
-  step_surviving(run, 4, replicas(2));
+  step_surviving(run, 4, equal_replicas(2));
   run.come(2);
   EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 2 has come"}));
   run.transition_to(make_small_plan(run.structure(), {.cuts = {{2, 4, 6}}, .owned = {6}}));
-  for (Step step = 5; step < kSteps; ++step) step_once(run, step);
-  EXPECT_EQ(run.weight_hash(), undisturbed());
+  for (Step step = 5; step < kLateSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), run_alone());
 }
 
 TEST(LateProcess, ThatGoesWhileItIsTakenInLeavesTheRunAsItWas) {
-  ProcessRun run(small_model(), adamw(), kSeed, {.process_of = {0, 1, 2}, .late = {2}});
-  run.transition_to(make_small_plan(run.structure(), replicas(2)));
+  ProcessRun run(late_model(), late_optimizer(), kLateSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
   step_once(run, 0);
   for (Step step = 1; step < 4; ++step) {
     run.come(2, /*is_sound=*/false);
@@ -104,25 +105,25 @@ TEST(LateProcess, ThatGoesWhileItIsTakenInLeavesTheRunAsItWas) {
   }
   run.come(2);
   EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 2 has come"}));
-  run.transition_to(make_small_plan(run.structure(), replicas(3)));
-  for (Step step = 4; step < kSteps; ++step) step_once(run, step);
-  EXPECT_EQ(run.weight_hash(), undisturbed());
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(3)));
+  for (Step step = 4; step < kLateSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), run_alone());
 }
 
 TEST(LateProcess, ThatGoesBeforeItIsReadyIsToldOf) {
-  ProcessRun run(small_model(), adamw(), kSeed, {.process_of = {0, 1, 2}, .late = {2}});
-  run.transition_to(make_small_plan(run.structure(), replicas(2)));
+  ProcessRun run(late_model(), late_optimizer(), kLateSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
   run.come(2);
   run.kill(2);
   EXPECT_EQ(take_in_next(run),
             (std::vector<std::string>{"rank 2: its process has ended before it took part"}));
-  for (Step step = 0; step < kSteps; ++step) step_once(run, step);
-  EXPECT_EQ(run.weight_hash(), undisturbed());
+  for (Step step = 0; step < kLateSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), run_alone());
 }
 
 TEST(LateProcess, ThatComesWhileAnotherIsLostTakesItsPart) {
-  ProcessRun run(small_model(), adamw(), kSeed, {.process_of = {0, 1, 2}, .late = {2}});
-  run.transition_to(make_small_plan(run.structure(), replicas(2)));
+  ProcessRun run(late_model(), late_optimizer(), kLateSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
   step_once(run, 0);
   run.come(2);
   while (!run.sees_newcomers()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -131,14 +132,14 @@ TEST(LateProcess, ThatComesWhileAnotherIsLostTakesItsPart) {
   (void)run.take_arrivals();
   for (bool is_settled = false; !is_settled;) {
     try {
-      run.transition_to(make_small_plan(run.structure(), replicas(1)));
+      run.transition_to(make_small_plan(run.structure(), equal_replicas(1)));
       is_settled = true;
     } catch (const StepUndone&) {
       (void)run.regroup();
     }
   }
-  for (Step step = 1; step < kSteps; ++step) step_surviving(run, step, replicas(1));
-  EXPECT_EQ(run.weight_hash(), undisturbed());
+  for (Step step = 1; step < kLateSteps; ++step) step_surviving(run, step, equal_replicas(1));
+  EXPECT_EQ(run.weight_hash(), run_alone());
 }
 
 }  // namespace
