@@ -65,8 +65,12 @@ po::options_description describe_flags() {
        "but --token-file")  //
       ("token-file", text_value("FILE"),
        "32 random bytes, mode 0600, that prove who belongs to a run beyond this host")  //
-      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")              //
-      ("no-freeze", po::bool_switch(), "train all blocks to the end")                   //
+      (
+          "transport", known_value("WORD", kTransportWords),
+          "what carries tensors between processes: sockets (default), or gloo, PyTorch's own, "
+          "slower")                                                         //
+      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
        "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
       ("seed", text_value("N"), "instead of the run's own")                                      //
@@ -234,6 +238,16 @@ int count_processes(const Flags& flags, int devices, const std::optional<JoinedW
   return processes;
 }
 
+Transport read_transport(const Flags& flags, int processes) {
+  const auto word = optional_text(flags, "transport");
+  if (!word) return Transport::kSockets;
+  const bool is_gloo = known_name("--transport", *word, kTransportWords) == "gloo";
+  if (processes == 1) {
+    refuse_flags("--transport for one process", "--procs, --listen or a launcher beside it");
+  }
+  return is_gloo ? Transport::kGloo : Transport::kSockets;
+}
+
 // Waits for the other processes where this one is one of several that somebody has launched.
 std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& command) {
   LaunchFlags launch;
@@ -268,11 +282,14 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   options.stop = [&] { return signals.received() != 0; };
   std::optional<MemberProcesses> members;  // outlives the run that it serves
   const int processes = count_processes(flags, devices, joined, options);
+  const Transport transport = read_transport(flags, processes);
   if (processes > 1) spread_over(options.cluster, processes);
   if (joined) {
-    options.world = [&] { return lead(*joined, options, request.data); };
+    options.world = [&] { return lead(*joined, options, request.data, transport); };
   } else if (processes > 1) {
-    options.world = [&] { return lead(members.emplace(processes), options, request.data); };
+    options.world = [&] {
+      return lead(members.emplace(processes), options, request.data, transport);
+    };
   }
   if (signals.received() != 0) {
     std::fprintf(stderr, "frazil train: stopped by signal %d before the first step\n",

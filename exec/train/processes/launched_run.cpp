@@ -13,7 +13,6 @@
 #include "exec/links/joining/launch_environment.h"
 #include "exec/train/processes/member.h"
 #include "exec/train/processes/member_processes.h"
-#include "exec/train/processes/run_world.h"
 
 namespace frazil {
 namespace {
@@ -57,12 +56,13 @@ ExitCode serve_joined(JoinedWorld& joined) {
   return serve_run(joined.process, std::move(joined.control.at(0)), std::move(joined.peers));
 }
 
-RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data) {
+RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data,
+              Transport transport) {
   std::map<int, Descriptor> members;
   for (std::size_t process = 1; process < joined.control.size(); ++process) {
     members.emplace(static_cast<int>(process), std::move(joined.control[process]));
   }
-  return lead_over(std::move(members), std::move(joined.peers), options, data);
+  return lead_over(std::move(members), std::move(joined.peers), options, data, transport);
 }
 
 }  // namespace frazil

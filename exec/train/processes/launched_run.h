@@ -10,6 +10,7 @@
 #include "exec/data/dataset.h"
 #include "exec/links/joining/join.h"
 #include "exec/run/run.h"
+#include "exec/train/processes/run_world.h"
 #include "exec/train/train_options.h"
 #include "profiles/error.h"
 
@@ -27,6 +28,7 @@ ExitCode serve_joined(JoinedWorld& joined);
 
 // Returns the world of a run that this process leads over the joined processes, among which the
 // devices of the cluster are spread. Throws InputError if there are fewer devices than processes.
-RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data);
+RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data,
+              Transport transport);
 
 }  // namespace frazil

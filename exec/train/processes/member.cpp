@@ -16,6 +16,7 @@
 #include "exec/run/jobs/member_faults.h"
 #include "exec/run/jobs/serve_pool.h"
 #include "exec/train/freeze_control.h"
+#include "exec/train/processes/gloo_world.h"
 #include "exec/train/processes/member_setup.h"
 #include "exec/train/processes/run_world.h"
 
@@ -35,16 +36,26 @@ void refuse_other_bits(const MemberSetup& setup, const Dataset& data) {
   }
 }
 
+RunWorld::Join join_as(int process, const MemberSetup& setup, std::vector<PeerSockets> peers,
+                       const GlooHosts& hosts) {
+  if (setup.gloo_port == 0) {
+    return join_over_links(std::move(peers), process, setup.has_core_per_rank);
+  }
+  const int processes = setup.process_of.back() + 1;
+  return join_over_gloo(follow_by_gloo(hosts, setup.gloo_port, process, processes));
+}
+
 // What the member makes of the leader's setup.
 class MemberRun {
  public:
-  MemberRun(int process, const MemberSetup& setup, std::vector<PeerSockets> peers)
+  MemberRun(int process, const MemberSetup& setup, std::vector<PeerSockets> peers,
+            const GlooHosts& hosts)
       : config_(parse_run_config(setup.config, "run configuration of the leader")),
         data_(load_data(config_)),
         loader_(data_.train, loader_config(config_)),
         probe_(probe_of(data_.train)),
         options_(run_options(config_, {.kind = setup.kind, .gpus = setup.gpus})),
-        join_(join_over_links(std::move(peers), process, setup.has_core_per_rank)) {
+        join_(join_as(process, setup, std::move(peers), hosts)) {
     refuse_other_bits(setup, data_);
     PoolPlace place = place_of(setup.process_of, process);
     place.has_core_per_rank = setup.has_core_per_rank;
@@ -90,6 +101,7 @@ class MemberRun {
 }  // namespace
 
 ExitCode serve_run(int process, Descriptor control, std::vector<PeerSockets> peers) {
+  const GlooHosts hosts = find_gloo_hosts(control);
   std::atomic<DevicePool*> pool{nullptr};
   ControlMember member(std::move(control), [&pool](const std::string& sentence) {
     if (DevicePool* const devices = pool.load()) devices->abort(sentence);
@@ -99,7 +111,7 @@ ExitCode serve_run(int process, Descriptor control, std::vector<PeerSockets> pee
   if (!first) return static_cast<ExitCode>(member.stopped()->code);
   try {
     const auto setup = decode<MemberSetup>(std::get<SetupJob>(decode<Job>(first->job)).setup);
-    run = std::make_unique<MemberRun>(process, setup, std::move(peers));
+    run = std::make_unique<MemberRun>(process, setup, std::move(peers), hosts);
     pool.store(&run->pool());
     member.answer(first->number, encode(Done{}));
   } catch (...) {

@@ -13,6 +13,7 @@
 #include "exec/data/dataset.h"
 #include "exec/links/peer_links.h"
 #include "exec/run/run.h"
+#include "exec/train/processes/run_world.h"
 #include "exec/train/train_options.h"
 
 namespace frazil {
@@ -43,10 +44,11 @@ class MemberProcesses {
 // Returns the world of a run whose devices are spread over this process and its children. They are
 // told the run configuration first, and what data they must find
 // (exec/train/processes/member_setup.h).
-RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data);
+RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data,
+              Transport transport);
 // The same of any processes: `members` are connections to each, by its number from 1, `peers`
 // sockets by process.
 RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> peers,
-                   const TrainOptions& options, const Dataset& data);
+                   const TrainOptions& options, const Dataset& data, Transport transport);
 
 }  // namespace frazil
