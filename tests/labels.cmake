@@ -22,8 +22,10 @@ set(thorough
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
   exec_nccl_tests/OverNcclRuns
+  exec_processes_tests/KillAtAMessage
   exec_processes_tests/LostProcess
   exec_processes_tests/SameBits
+  exec_processes_tests/SchedulesOverProcesses
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound
@@ -178,6 +180,7 @@ if(sanitizer STREQUAL "thread")
     exec_communication_tests/GlooProcesses
     exec_devices_tests/EnqueuedSteps
     exec_processes_tests/SameBits
+    exec_processes_tests/SchedulesOverProcesses
     exec_links_tests/Join.ForkedProcessesJoinAndTalk
     exec_links_tests/Join.WhoIsKilledWhileAllConnectIsALostPeerForTheOthers
     exec_threads_tests/CachedMemory

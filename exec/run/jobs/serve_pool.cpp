@@ -88,6 +88,13 @@ class JobServer {
   const RunOptions& options_;
 };
 
+// Jobs that need no other process are done whoever is lost. A plan that the leader has begun to
+// adopt is adopted by all that live, or some would be left with the old one.
+bool is_done_alone(const Job& job) {
+  return std::holds_alternative<JoinJob>(job) || std::holds_alternative<AdoptJob>(job) ||
+         std::holds_alternative<RevertJob>(job);
+}
+
 }  // namespace
 
 StopMessage serve(DevicePool& pool, ControlMember& member, const MemberSource& source,
@@ -98,7 +105,7 @@ StopMessage serve(DevicePool& pool, ControlMember& member, const MemberSource& s
       const auto job = decode<Job>(order->job);
       // A job that was ended before it began has nobody to talk to.
       const std::optional<std::string> cause = member.cause();
-      if (cause && !std::holds_alternative<JoinJob>(job)) throw StepUndone(*cause);
+      if (cause && !is_done_alone(job)) throw StepUndone(*cause);
       member.answer(order->number, std::visit(server, job));
     } catch (...) {
       member.fail(tell_failure(order->number));
