@@ -22,6 +22,7 @@ set(thorough
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
   exec_nccl_tests/OverNcclRuns
+  exec_nccl_tests/WholeRunOverNccl
   exec_processes_tests/KillAtAMessage
   exec_processes_tests/LostProcess
   exec_processes_tests/SameBits

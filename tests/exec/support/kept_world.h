@@ -11,8 +11,8 @@ namespace frazil {
 
 class KeptWorld {
  public:
-  KeptWorld(const TrainedVit& vit, const ProcessShape& shape)
-      : vit_(vit), run_(make_vit(vit.model), vit.optimizer, 7, shape) {
+  KeptWorld(const TrainedVit& vit, const ProcessShape& shape, const RunOptions& options = {})
+      : vit_(vit), run_(make_vit(vit.model), vit.optimizer, 7, shape, options) {
     for (const LayerState& state : run_.gather_states()) start_.push_back(clone(state));
   }
 
