@@ -19,7 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/exec/communication/fake_nccl.h"
+#include "exec/communication/nccl_table.h"
+#include "tests/exec/communication/fake_nccl_faults.h"
 
 namespace frazil::fake {
 
