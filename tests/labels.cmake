@@ -25,6 +25,8 @@ set(thorough
   exec_nccl_tests/WholeRunOverNccl
   exec_processes_tests/KillAtAMessage
   exec_processes_tests/LostProcess
+  exec_processes_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
+  exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_processes_tests/SameBits
   exec_processes_tests/SchedulesOverProcesses
   exec_profile_tests/Profiler
@@ -180,6 +182,8 @@ if(sanitizer STREQUAL "thread")
     exec_communication_tests/ForkedProcess
     exec_communication_tests/GlooProcesses
     exec_devices_tests/EnqueuedSteps
+    exec_processes_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
+    exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
     exec_processes_tests/SameBits
     exec_processes_tests/SchedulesOverProcesses
     exec_links_tests/Join.ForkedProcessesJoinAndTalk

@@ -15,6 +15,8 @@ namespace {
 
 // Holds nearly every head whole; what is longer follows in a transfer of its own.
 constexpr std::size_t kBlockBytes = 4096;
+// All who lose a process find that by themselves, and say it in the same words.
+constexpr const char* kEnded = "has ended";
 
 at::Tensor make_bytes(std::size_t size) {
   return at::empty({static_cast<std::int64_t>(size)}, at::kByte);
@@ -212,7 +214,7 @@ void GlooLinks::await_sends(int process, Way& way) {
       // A frame stays in place while others are added behind it.
       if (!way.is_refused) frame = &way.sends.front();
     }
-    if (frame == nullptr) return lose(process, "takes nothing more");
+    if (frame == nullptr) return lose(process, kEnded);
     try {
       for (GlooTransfer& transfer : frame->transfers) {
         if (!transfer.wait()) return;
@@ -277,7 +279,7 @@ void GlooLinks::receive_on(int process, Way& way) {
   } catch (const GlooError&) {
     // What the process sent before its end on the other way is taken first.
     Peer& peer = *peers_[static_cast<std::size_t>(process)];
-    if (--peer.receivers == 0) lose(process, "has ended");
+    if (--peer.receivers == 0) lose(process, kEnded);
   } catch (const FrameError& error) {
     lose(process, std::string("has sent what is no frame (") + error.what() + ")");
   }
