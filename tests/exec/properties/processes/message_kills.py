@@ -140,8 +140,12 @@ class World:
         return subprocess.Popen([FRAZIL, "train", *words], cwd=training.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def end(self):
-        out, err = self.leader.communicate(timeout=100)
-        members = [member.communicate(timeout=20) and member.returncode for member in self.members]
+        try:
+            out, err = self.leader.communicate(timeout=100)
+            members = [member.communicate(timeout=20) and member.returncode for member in self.members]
+        finally:
+            for process in (self.leader, *self.members):
+                process.kill()
         return self.leader.returncode, out, err, members
 
 

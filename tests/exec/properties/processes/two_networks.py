@@ -100,10 +100,14 @@ class Pair:
 
     def end(self):
         """The answer of the leader, and the member's exit code."""
+        try:
+            code = self.leader.wait(timeout=120)
+            member = self.member.wait(timeout=120)
+        finally:
+            self.leader.kill()
+            self.member.kill()
         out = self.leader.stdout.read()
-        code = self.leader.wait(timeout=120)
         self.told.thread.join()
-        member = self.member.wait(timeout=120)
         self.member_told.thread.join()
         if code:
             raise Failed(f"the leader exits {code}: {self.told.text()}")
