@@ -27,9 +27,14 @@ set(thorough
   exec_devices_tests/WorkersDeathTest
   exec_links_tests/Join
   exec_nccl_tests/OverNcclRuns
+  exec_nccl_tests/WholeRunOverNccl
+  exec_processes_tests/KillAtAMessage
   exec_processes_tests/LateProcess
   exec_processes_tests/LostProcess
+  exec_processes_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
+  exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_processes_tests/SameBits
+  exec_processes_tests/SchedulesOverProcesses
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound
@@ -184,7 +189,10 @@ if(sanitizer STREQUAL "thread")
     exec_communication_tests/ForkedProcess
     exec_communication_tests/GlooProcesses
     exec_devices_tests/EnqueuedSteps
+    exec_processes_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
+    exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
     exec_processes_tests/SameBits
+    exec_processes_tests/SchedulesOverProcesses
     exec_links_tests/Join.ForkedProcessesJoinAndTalk
     exec_links_tests/Join.WhoIsKilledWhileAllConnectIsALostPeerForTheOthers
     exec_threads_tests/CachedMemory

@@ -47,27 +47,12 @@ class GlooCommunicator final : public Communicator {
 std::vector<std::unique_ptr<Communicator>> make_gloo_communicators(
     std::shared_ptr<GlooLinks> links, std::uint32_t epoch, const ProcessPlace& place,
     const CommunicatorOptions& options) {
-  GlooLinks& of = *links;
-  auto functions = std::make_shared<const WorldLinks>(
-      WorldLinks{.processes = of.processes(),
-                 .open = [links](std::uint32_t opened,
-                                 LinkWorld world) { links->open(opened, std::move(world)); },
-                 .send_frame =
-                     [&of](int process, LinkSocket socket, FrameHead head, Tensors tensors) {
-                       of.send(process, socket, std::move(head), std::move(tensors));
-                     },
-                 .has_credit = [&of](int process,
-                                     std::int64_t bytes) { return of.has_credit(process, bytes); },
-                 .wait_for_credit =
-                     [&of](int process, std::int64_t bytes, const auto& stop, Duration limit) {
-                       return of.wait_for_credit(process, bytes, stop, limit);
-                     },
-                 .look = [] {},
-                 .wait = sleep_until,
-                 .nudge = [&of] { of.nudge(); },
-                 .moment = kMoment});
-  std::vector<std::unique_ptr<Communicator>> communicators =
-      make_process_communicators(std::move(functions), epoch, place, options);
+  WorldLinks functions = world_links_of(links);
+  functions.look = [] {};
+  functions.wait = sleep_until;
+  functions.moment = kMoment;
+  std::vector<std::unique_ptr<Communicator>> communicators = make_process_communicators(
+      std::make_shared<const WorldLinks>(std::move(functions)), epoch, place, options);
   for (std::unique_ptr<Communicator>& end : communicators) {
     end = std::make_unique<GlooCommunicator>(std::move(end), links);
   }

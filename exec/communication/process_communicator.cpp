@@ -72,26 +72,13 @@ class ProcessCommunicator final : public Communicator {
   std::int64_t jobs_ = 0;
 };
 
-std::shared_ptr<const WorldLinks> as_world_links(std::shared_ptr<PeerLinks> links) {
-  PeerLinks& of = *links;
-  return std::make_shared<const WorldLinks>(WorldLinks{
-      .processes = of.processes(),
-      .open = [links = std::move(links)](std::uint32_t epoch,
-                                         LinkWorld world) { links->open(epoch, std::move(world)); },
-      .send_frame =
-          [&of](int process, LinkSocket socket, FrameHead head, Tensors tensors) {
-            of.send(process, socket, std::move(head), std::move(tensors));
-          },
-      .has_credit = [&of](int process,
-                          std::int64_t bytes) { return of.has_credit(process, bytes); },
-      .wait_for_credit =
-          [&of](int process, std::int64_t bytes, const auto& stop, Duration limit) {
-            return of.wait_for_credit(process, bytes, stop, limit);
-          },
-      .look = [&of] { of.look(); },
-      .wait = [&of](auto& mutex, auto& wake, const auto& is_over,
-                    Duration limit) { return of.wait(mutex, wake, is_over, limit); },
-      .nudge = [&of] { of.nudge(); }});
+std::shared_ptr<const WorldLinks> as_world_links(const std::shared_ptr<PeerLinks>& links) {
+  WorldLinks functions = world_links_of(links);
+  functions.look = [&of = *links] { of.look(); };
+  functions.wait = [&of = *links](auto& mutex, auto& wake, const auto& is_over, Duration limit) {
+    return of.wait(mutex, wake, is_over, limit);
+  };
+  return std::make_shared<const WorldLinks>(std::move(functions));
 }
 
 }  // namespace
@@ -99,7 +86,7 @@ std::shared_ptr<const WorldLinks> as_world_links(std::shared_ptr<PeerLinks> link
 std::vector<std::unique_ptr<Communicator>> make_process_communicators(
     std::shared_ptr<PeerLinks> links, std::uint32_t epoch, const ProcessPlace& place,
     const CommunicatorOptions& options) {
-  return make_process_communicators(as_world_links(std::move(links)), epoch, place, options);
+  return make_process_communicators(as_world_links(links), epoch, place, options);
 }
 
 std::vector<std::unique_ptr<Communicator>> make_process_communicators(

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "exec/devices/tick_count.h"
+
 namespace frazil {
 
 Settlement::Settlement(const WorldLinks& links, std::uint32_t epoch, int process,
@@ -60,29 +62,18 @@ void Settlement::lose(int process) {
   settle_if_heard();
 }
 
-bool Settlement::has_cause() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return proposer_.has_value();
-}
-
 void Settlement::wait() {
-  Clock::time_point until;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (is_settled_) return;
-    // The thread that ended the world has not yet proposed its cause.
-    until = proposer_ ? settles_at_ : Clock::now() + links_->moment;
-  }
+  TickCount waited(links_->moment, TickCount::Busy::kCounted);
   const auto is_over = [&] { return is_settled_; };
-  if (links_->wait(mutex_, settled_, is_over, until - Clock::now())) return;
-  // This thread may have had no core for longer than the moment: what has come meanwhile counts.
+  do {
+    if (links_->wait(mutex_, settled_, is_over, waited.tick())) return;
+  } while (!waited.is_over());
   links_->look();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_settled_ && proposer_) settle();
 }
 
 void Settlement::begin(int proposer, const WorldCause& cause) {
-  if (!proposer_) settles_at_ = Clock::now() + links_->moment;
   proposer_ = proposer;
   cause_ = cause;
   adopt_(cause_);

@@ -7,7 +7,6 @@
 //
 // Two processes can only come to different causes if neither hears of the other's for the moment.
 
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -33,13 +32,12 @@ class Settlement {
   void take_answer(int process);
   // A lost process answers no more.
   void lose(int process);
-  bool has_cause() const;
-  // Returns when the cause is settled. Requires: has_cause().
+  // Returns when the cause is settled. Requires: there is one, or a thread of this process is about
+  // to propose it. The moment counts as in exec/devices/tick_count.h, so that a process that had no
+  // core for that long still hears what the others say.
   void wait();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void begin(int proposer, const WorldCause& cause);
   void tell(int process, bool is_settled) const;
   void settle_if_heard();
@@ -58,7 +56,6 @@ class Settlement {
   std::set<int> awaited_;  // processes that have not answered
   bool proposes_ = false;
   bool is_settled_ = false;
-  Clock::time_point settles_at_;
 };
 
 }  // namespace frazil

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -33,5 +34,29 @@ struct WorldLinks {
     send_frame(process, socket, std::move(head), std::move(tensors));
   }
 };
+
+// Returns what a world needs of `links`, which live as long as the function `open`: all but `look`
+// and `wait`, which depend on who reads.
+template <class Links>
+WorldLinks world_links_of(const std::shared_ptr<Links>& links) {
+  Links& of = *links;
+  WorldLinks functions;
+  functions.processes = of.processes();
+  functions.open = [links](std::uint32_t epoch, LinkWorld world) {
+    links->open(epoch, std::move(world));
+  };
+  functions.send_frame = [&of](int process, LinkSocket socket, FrameHead head, Tensors tensors) {
+    of.send(process, socket, std::move(head), std::move(tensors));
+  };
+  functions.has_credit = [&of](int process, std::int64_t bytes) {
+    return of.has_credit(process, bytes);
+  };
+  functions.wait_for_credit = [&of](int process, std::int64_t bytes, const auto& stop,
+                                    Duration limit) {
+    return of.wait_for_credit(process, bytes, stop, limit);
+  };
+  functions.nudge = [&of] { of.nudge(); };
+  return functions;
+}
 
 }  // namespace frazil

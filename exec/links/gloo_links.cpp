@@ -15,7 +15,8 @@ namespace {
 
 // Holds nearly every head whole; what is longer follows in a transfer of its own.
 constexpr std::size_t kBlockBytes = 4096;
-constexpr std::size_t kMostEarlyFrames = 1 << 16;
+// All who lose a process find that by themselves, and say it in the same words.
+constexpr const char* kEnded = "has ended";
 
 at::Tensor make_bytes(std::size_t size) {
   return at::empty({static_cast<std::int64_t>(size)}, at::kByte);
@@ -54,6 +55,7 @@ struct GlooLinks::Way {
   std::condition_variable changed;
   std::deque<Frame> sends;  // under way, in the order of sending
   bool is_shut = false;
+  bool is_refused = false;             // Gloo sends no more
   std::vector<GlooTransfer> receives;  // that the receiving thread waits for
   std::thread receiver;
   std::thread sender;
@@ -111,19 +113,10 @@ void GlooLinks::finish_sending() {
 
 void GlooLinks::open(std::uint32_t epoch, LinkWorld world) {
   const std::lock_guard<std::mutex> lock(world_mutex_);
-  ENSURE(epoch > epoch_, "each world has an epoch of its own");
-  epoch_ = epoch;
-  world_ = std::move(world);
-  for (Early& early : std::exchange(early_, {})) {
-    try {
-      hand_on(early.process, std::move(early.head), std::move(early.tensors));
-    } catch (const FrameError&) {
-      ++stale_;  // what waits for it ends at its deadline
-    }
-  }
+  frames_.open(epoch, std::move(world));
   for (int process = 0; process < processes(); ++process) {
     const Peer* const peer = peers_[static_cast<std::size_t>(process)].get();
-    if (peer != nullptr && peer->lost) world_.lose(process, *peer->lost);
+    if (peer != nullptr && peer->lost) frames_.lose(process, *peer->lost);
   }
 }
 
@@ -134,7 +127,7 @@ void GlooLinks::lose(int process, const std::string& why) {
     if (peer.lost) return;
     peer.lost = why;
     peer.is_open = false;
-    if (world_.lose) world_.lose(process, why);
+    frames_.lose(process, why);
   }
   shut(peer);
   free_credit();
@@ -168,9 +161,9 @@ void GlooLinks::send(int process, LinkSocket socket, FrameHead head, Tensors ten
   const std::string_view first = std::string_view(bytes).substr(0, kBlockBytes);
   const std::string_view rest = std::string_view(bytes).substr(first.size());
   Way& way = peer.way(socket);
+  const std::lock_guard<std::mutex> lock(way.mutex);
+  if (way.is_shut || way.is_refused) return;
   try {
-    const std::lock_guard<std::mutex> lock(way.mutex);
-    if (way.is_shut) return;
     const auto post = [&](at::Tensor tensor) {
       frame.transfers.push_back(group_->send(std::move(tensor), process, way.tag));
     };
@@ -181,10 +174,13 @@ void GlooLinks::send(int process, LinkSocket socket, FrameHead head, Tensors ten
     }
     peer.bytes += frame.bytes;
     way.sends.push_back(std::move(frame));
-    way.changed.notify_one();
   } catch (const GlooError&) {
-    peer.is_open = false;  // the thread that receives from it says so
+    // A part of the frame may have gone, so that nothing can follow it. The world may be held by
+    // the caller: a thread of the links tells it.
+    way.is_refused = true;
+    for (GlooTransfer& transfer : frame.transfers) transfer.abort();
   }
+  way.changed.notify_one();
 }
 
 bool GlooLinks::has_credit(int process, std::int64_t bytes) const {
@@ -213,10 +209,12 @@ void GlooLinks::await_sends(int process, Way& way) {
     Way::Frame* frame = nullptr;
     {
       std::unique_lock<std::mutex> lock(way.mutex);
-      way.changed.wait(lock, [&] { return way.is_shut || !way.sends.empty(); });
+      way.changed.wait(lock, [&] { return way.is_shut || way.is_refused || !way.sends.empty(); });
       if (way.is_shut) return;
-      frame = &way.sends.front();  // stays in place while others are added behind it
+      // A frame stays in place while others are added behind it.
+      if (!way.is_refused) frame = &way.sends.front();
     }
+    if (frame == nullptr) return lose(process, kEnded);
     try {
       for (GlooTransfer& transfer : frame->transfers) {
         if (!transfer.wait()) return;
@@ -276,25 +274,14 @@ void GlooLinks::receive_on(int process, Way& way) {
       }
       const std::lock_guard<std::mutex> lock(world_mutex_);
       if (peers_[static_cast<std::size_t>(process)]->lost) return;
-      hand_on(process, std::move(head), std::move(tensors));
+      frames_.hand_on(process, std::move(head), std::move(tensors));
     }
   } catch (const GlooError&) {
     // What the process sent before its end on the other way is taken first.
     Peer& peer = *peers_[static_cast<std::size_t>(process)];
-    if (--peer.receivers == 0) lose(process, "has ended");
+    if (--peer.receivers == 0) lose(process, kEnded);
   } catch (const FrameError& error) {
     lose(process, std::string("has sent what is no frame (") + error.what() + ")");
-  }
-}
-
-// Requires: world_mutex_ is held.
-void GlooLinks::hand_on(int process, FrameHead&& head, Tensors&& tensors) {
-  if (head.epoch == epoch_ && world_.take) {
-    world_.take(process, std::move(head), std::move(tensors));
-  } else if (head.epoch > epoch_ && early_.size() < kMostEarlyFrames) {
-    early_.push_back({process, std::move(head), std::move(tensors)});
-  } else {
-    ++stale_;
   }
 }
 

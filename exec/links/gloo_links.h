@@ -6,13 +6,13 @@
 // because a receiver asks by tag and not by order.
 //
 // Gloo sends nothing before the receive is posted, so each connection has a thread that receives
-// whatever comes, and one that waits for sends to be done; send() itself never waits.
+// whatever comes, and one that waits for sends to be done; send() itself never waits. A process to
+// which Gloo refuses to send is lost, as one whose connection is broken is.
 
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,8 +21,10 @@
 #include <thread>
 #include <vector>
 
+#include "exec/links/epoch_frames.h"
 #include "exec/links/gloo_group.h"
-#include "exec/links/peer_links.h"
+#include "exec/links/peer_sockets.h"
+#include "exec/links/tensor_pool.h"
 
 namespace frazil {
 
@@ -50,20 +52,14 @@ class GlooLinks {
   void nudge();
   // Returns when no thread of the links is inside of the world any more that was in it before.
   void pause() { const std::lock_guard<std::mutex> lock(world_mutex_); }
-  std::uint64_t stale_frames() const { return stale_; }
+  std::uint64_t stale_frames() const { return frames_.stale(); }
 
  private:
   struct Way;
   struct Peer;
-  struct Early {
-    int process = 0;
-    FrameHead head;
-    Tensors tensors;
-  };
 
   void receive_on(int process, Way& way);
   void await_sends(int process, Way& way);
-  void hand_on(int process, FrameHead&& head, Tensors&& tensors);
   static void shut(Peer& peer);
   void free_credit();
   void finish_sending();
@@ -76,12 +72,8 @@ class GlooLinks {
   std::mutex credit_mutex_;
   std::condition_variable credit_freed_;
 
-  std::mutex world_mutex_;  // guards all below, and is held while a world takes a frame
-  std::uint32_t epoch_ = 0;
-  LinkWorld world_;
-  std::deque<Early> early_;
-
-  std::atomic<std::uint64_t> stale_{0};
+  std::mutex world_mutex_;  // guards the next one, and is held while a world takes a frame
+  EpochFrames frames_;
 };
 
 }  // namespace frazil

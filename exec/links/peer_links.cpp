@@ -46,7 +46,7 @@ void PeerLinks::finish_sending() {
 }
 
 LinkCounts PeerLinks::counts() const {
-  return {.stale_frames = stale_,
+  return {.stale_frames = frames_.stale(),
           .lent_tensors = lent_,
           .lent_bytes = lent_bytes_,
           .queued_frames = queued_};
@@ -67,16 +67,7 @@ void PeerLinks::greet(int process) {
 
 void PeerLinks::open(std::uint32_t epoch, LinkWorld world) {
   const std::lock_guard<std::mutex> lock(world_mutex_);
-  ENSURE(epoch > epoch_, "each world has an epoch of its own");
-  epoch_ = epoch;
-  world_ = std::move(world);
-  for (Early& early : std::exchange(early_, {})) {
-    try {
-      hand_on(early.process, std::move(early.head), std::move(early.tensors));
-    } catch (const FrameError&) {
-      ++stale_;  // who sent it is not asked here; what waits for it ends at its deadline
-    }
-  }
+  frames_.open(epoch, std::move(world));
   for (int process = 0; process < processes(); ++process) {
     LinkPeer& peer = *peers_[static_cast<std::size_t>(process)];
     std::optional<std::string> lost;
@@ -84,7 +75,7 @@ void PeerLinks::open(std::uint32_t epoch, LinkWorld world) {
       const std::lock_guard<std::mutex> own(peer.mutex);
       lost = peer.lost;
     }
-    if (lost) world_.lose(process, *lost);
+    if (lost) frames_.lose(process, *lost);
   }
 }
 
@@ -101,7 +92,7 @@ void PeerLinks::connect(int process, PeerSockets sockets) {
   }
   {
     const std::lock_guard<std::mutex> lock(world_mutex_);
-    std::erase_if(early_, [process](const Early& early) { return early.process == process; });
+    frames_.forget(process);
   }
   reading_.give_back();
   if (options_.lends) greet(process);
@@ -118,7 +109,7 @@ void PeerLinks::lose(int process, const std::string& why) {
   }
   drop(peer);
   free_credit();
-  if (world_.lose) world_.lose(process, why);
+  frames_.lose(process, why);
 }
 
 // The sockets are shut before lent memory is let go, so that no reader takes it for what it was.

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,6 +24,7 @@
 #include <vector>
 
 #include "exec/links/alarm.h"
+#include "exec/links/epoch_frames.h"
 #include "exec/links/frame.h"
 #include "exec/links/peer_sockets.h"
 #include "exec/links/reader_role.h"
@@ -52,14 +52,6 @@ struct LinkCounts {
   std::uint64_t lent_tensors = 0;
   std::uint64_t lent_bytes = 0;
   std::uint64_t queued_frames = 0;  // that a socket did not take at once
-};
-
-// The world of an epoch, to which frames go. Called by whatever thread reads, one at a time.
-struct LinkWorld {
-  // Throws FrameError for a frame that makes no sense, which ends the link.
-  std::function<void(int process, FrameHead&&, Tensors&&)> take;
-  // `why` continues "its process": "has ended".
-  std::function<void(int process, const std::string& why)> lose;
 };
 
 class PeerLinks {
@@ -106,11 +98,6 @@ class PeerLinks {
   void nudge();
 
  private:
-  struct Early {
-    int process = 0;
-    FrameHead head;
-    Tensors tensors;
-  };
   using Clock = std::chrono::steady_clock;
 
   void greet(int process);
@@ -122,7 +109,6 @@ class PeerLinks {
   void take_frame(int process, LinkSocket socket, FrameHead&& head, Tensors&& tensors);
   bool take_own(int process, FrameHead& head);
   bool borrow(LinkPeer& peer, LinkSocket socket, FrameHead& head, Tensors& tensors);
-  void hand_on(int process, FrameHead&& head, Tensors&& tensors);
   void drop(LinkPeer& peer);
   void free_credit();
   bool read_until(std::mutex& mutex, const std::function<bool()>& is_over, Clock::time_point until);
@@ -142,12 +128,9 @@ class PeerLinks {
   mutable std::mutex credit_mutex_;
   std::condition_variable credit_freed_;
 
-  std::mutex world_mutex_;  // guards all below, and is held while a world takes a frame
-  std::uint32_t epoch_ = 0;
-  LinkWorld world_;
-  std::deque<Early> early_;
+  std::mutex world_mutex_;  // guards the next one, and is held while a world takes a frame
+  EpochFrames frames_;
 
-  std::atomic<std::uint64_t> stale_{0};
   std::atomic<std::uint64_t> lent_{0};
   std::atomic<std::uint64_t> lent_bytes_{0};
   std::atomic<std::uint64_t> queued_{0};

@@ -11,8 +11,6 @@
 namespace frazil {
 namespace {
 
-constexpr std::size_t kMostEarly = 1 << 16;
-
 timespec to_timespec(Duration time) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
   return {.tv_sec = seconds.count(), .tv_nsec = (time - seconds).count()};
@@ -96,7 +94,7 @@ void PeerLinks::take_frame(int process, LinkSocket socket, FrameHead&& head, Ten
     }
   }
   const std::lock_guard<std::mutex> lock(world_mutex_);
-  hand_on(process, std::move(head), std::move(tensors));
+  frames_.hand_on(process, std::move(head), std::move(tensors));
 }
 
 // Takes frames that are no matter of a world.
@@ -146,18 +144,6 @@ bool PeerLinks::borrow(LinkPeer& peer, LinkSocket socket, FrameHead& head, Tenso
   FrameHead taken{.kind = FrameKind::kTaken, .number = head.number};
   if (peer.way(socket).out.send(encode_frame(taken), {})) writer_alarm_.ring();
   return true;
-}
-
-// Requires: world_mutex_.
-void PeerLinks::hand_on(int process, FrameHead&& head, Tensors&& tensors) {
-  if (head.epoch == epoch_ && world_.take)
-    return world_.take(process, std::move(head), std::move(tensors));
-  if (head.epoch > epoch_ && early_.size() < kMostEarly) {
-    early_.push_back({process, std::move(head), std::move(tensors)});
-    return;
-  }
-  // Who ends an old world says so to all; that is no stray.
-  if (head.kind != FrameKind::kFinished) ++stale_;
 }
 
 bool PeerLinks::read_until(std::mutex& mutex, const std::function<bool()>& is_over,

@@ -148,6 +148,13 @@ Descriptor listen_at(const SocketAddress& address) {
   return socket;
 }
 
+bool is_tcp(const Descriptor& socket) {
+  int family = AF_UNSPEC;
+  socklen_t bytes = sizeof family;
+  getsockopt(socket.number(), SOL_SOCKET, SO_DOMAIN, &family, &bytes);
+  return family == AF_INET || family == AF_INET6;
+}
+
 SocketAddress address_of(const Descriptor& socket) {
   SystemAddress system;
   system.bytes = sizeof system.storage;

@@ -38,6 +38,8 @@ bool is_numeric(const SocketAddress& address);
 using SocketPair = std::array<Descriptor, 2>;
 SocketPair make_socket_pair();
 
+// True of a socket over TCP, false of an end of a pair.
+bool is_tcp(const Descriptor& socket);
 // Listens at `address`. address_of() tells the port that the system chose.
 Descriptor listen_at(const SocketAddress& address);
 SocketAddress address_of(const Descriptor& socket);

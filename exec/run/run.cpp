@@ -104,6 +104,11 @@ TransitionReport Run::transition_to(const Plan& plan) {
     for (const MoveReport& moved : ask<MoveReport>(TakeJob{}, [this] { return pool_.take(); })) {
       report.move += moved;
     }
+    // What is lost before anybody adopts the plan leaves the old one in force; once the order is
+    // out, all that live have the new one.
+    if (group_ && group_->has_lost()) {
+      throw StepUndone(group_->cause().value_or("a process of the run is lost"));
+    }
   } catch (const StepUndone&) {
     pool_.revert();
     throw;

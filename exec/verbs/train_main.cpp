@@ -73,8 +73,11 @@ po::options_description describe_flags() {
        "but --token-file")  //
       ("token-file", text_value("FILE"),
        "32 random bytes, mode 0600, that prove who belongs to a run beyond this host")  //
-      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")              //
-      ("no-freeze", po::bool_switch(), "train all blocks to the end")                   //
+      ("transport", known_value("WORD", kTransportWords),
+       "what carries tensors between processes: sockets (default), or gloo, PyTorch's own, "
+       "slower")                                                            //
+      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
        "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
       ("seed", text_value("N"), "instead of the run's own")                                      //
@@ -272,6 +275,16 @@ void tell_person(const std::string& sentence) {
   std::fprintf(stderr, "frazil train: %s\n", to_one_line(sentence).c_str());
 }
 
+Transport read_transport(const Flags& flags, int processes) {
+  const auto word = optional_text(flags, "transport");
+  if (!word) return Transport::kSockets;
+  const bool is_gloo = known_name("--transport", *word, kTransportWords) == "gloo";
+  if (processes == 1) {
+    refuse_flags("--transport for one process", "--procs, --listen or a launcher beside it");
+  }
+  return is_gloo ? Transport::kGloo : Transport::kSockets;
+}
+
 // Waits for the other processes where this one is one of several that somebody has launched.
 std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& command) {
   LaunchFlags launch;
@@ -311,15 +324,19 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   if (restarts && joined) {
     refuse_flags("--restart-lost for processes that somebody else has launched", "--procs alone");
   }
+  const Transport transport = read_transport(flags, processes);
+  if (transport == Transport::kGloo && (restarts || options.places > processes)) {
+    refuse_flags("--transport gloo for processes that come later", "one of the two");
+  }
   if (options.places > 1) {
     spread_over(options.cluster, options.places);
     check_places(options, processes);
   }
   if (joined) {
-    options.world = [&] { return lead(*joined, options, request.data, tell_person); };
+    options.world = [&] { return lead(*joined, options, request.data, transport, tell_person); };
   } else if (options.places > 1) {
     options.world = [&] {
-      return lead(members.emplace(processes), options, request.data, restarts);
+      return lead(members.emplace(processes), options, request.data, transport, restarts);
     };
   }
   if (signals.received() != 0) {

@@ -95,6 +95,13 @@ class JobServer {
   const RunOptions& options_;
 };
 
+// Jobs that need no other process are done whoever is lost. A plan that the leader has begun to
+// adopt is adopted by all that live, or some would be left with the old one.
+bool is_done_alone(const Job& job) {
+  return std::holds_alternative<JoinJob>(job) || std::holds_alternative<AdoptJob>(job) ||
+         std::holds_alternative<RevertJob>(job);
+}
+
 }  // namespace
 
 StopMessage serve(DevicePool& pool, ControlMember& member, const MemberSource& source,
@@ -106,9 +113,7 @@ StopMessage serve(DevicePool& pool, ControlMember& member, const MemberSource& s
       // A job that was ended before it began has nobody to talk to. What all have taken is adopted,
       // though, by all who live: nobody goes back to the plan before.
       const std::optional<std::string> cause = member.cause();
-      const bool talks =
-          !std::holds_alternative<JoinJob>(job) && !std::holds_alternative<AdoptJob>(job);
-      if (cause && talks) throw StepUndone(*cause);
+      if (cause && !is_done_alone(job)) throw StepUndone(*cause);
       member.answer(order->number, std::visit(server, job));
     } catch (...) {
       member.fail(tell_failure(order->number));

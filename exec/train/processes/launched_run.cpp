@@ -14,7 +14,6 @@
 #include "exec/train/processes/joined_door.h"
 #include "exec/train/processes/member.h"
 #include "exec/train/processes/member_processes.h"
-#include "exec/train/processes/run_world.h"
 
 namespace frazil {
 namespace {
@@ -66,16 +65,17 @@ ExitCode serve_joined(JoinedWorld& joined, const std::function<void(const std::s
 }
 
 RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data,
-              const std::function<void(const std::string&)>& tell) {
+              Transport transport, const std::function<void(const std::string&)>& tell) {
   std::map<int, Descriptor> members;
   for (std::size_t process = 1; process < joined.control.size(); ++process) {
     members.emplace(static_cast<int>(process), std::move(joined.control[process]));
   }
+  if (transport == Transport::kGloo) joined.door.reset();
   if (!joined.door) {
-    return lead_over(std::move(members), std::move(joined.peers), options, data, {});
+    return lead_over(std::move(members), std::move(joined.peers), options, data, transport, {});
   }
   const auto door = std::make_shared<JoinedDoor>(joined, tell);
-  RunWorld world = lead_over(std::move(members), std::move(joined.peers), options, data,
+  RunWorld world = lead_over(std::move(members), std::move(joined.peers), options, data, transport,
                              [door](const ConnectJob& job, const std::function<void()>& check) {
                                return door->take_calls(job, check);
                              });

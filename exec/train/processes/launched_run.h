@@ -10,6 +10,7 @@
 #include "exec/data/dataset.h"
 #include "exec/links/joining/join.h"
 #include "exec/run/run.h"
+#include "exec/train/processes/run_world.h"
 #include "exec/train/train_options.h"
 #include "profiles/error.h"
 
@@ -30,6 +31,6 @@ ExitCode serve_joined(JoinedWorld& joined, const std::function<void(const std::s
 // open, others may come while the run goes on. `tell` is given a sentence for each that is turned
 // away, by another thread.
 RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data,
-              const std::function<void(const std::string&)>& tell);
+              Transport transport, const std::function<void(const std::string&)>& tell);
 
 }  // namespace frazil

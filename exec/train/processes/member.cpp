@@ -16,6 +16,7 @@
 #include "exec/run/jobs/member_faults.h"
 #include "exec/run/jobs/serve_pool.h"
 #include "exec/train/freeze_control.h"
+#include "exec/train/processes/gloo_world.h"
 #include "exec/train/processes/member_setup.h"
 #include "exec/train/processes/run_world.h"
 
@@ -35,23 +36,34 @@ void refuse_other_bits(const MemberSetup& setup, const Dataset& data) {
   }
 }
 
-// The links have a place for each process that may come.
+// The links have a place for each process that may come; none over Gloo.
 std::shared_ptr<PeerLinks> make_links(const MemberSetup& setup, std::vector<PeerSockets> peers) {
+  if (setup.gloo_port != 0) return nullptr;
   peers.resize(static_cast<std::size_t>(setup.process_of.back()) + 1);
   return std::make_shared<PeerLinks>(std::move(peers));
+}
+
+RunWorld::Join join_as(int process, const MemberSetup& setup, std::shared_ptr<PeerLinks> links,
+                       const GlooHosts& hosts) {
+  if (setup.gloo_port == 0) {
+    return join_over_links(std::move(links), process, setup.has_core_per_rank);
+  }
+  const int processes = setup.process_of.back() + 1;
+  return join_over_gloo(follow_by_gloo(hosts, setup.gloo_port, process, processes));
 }
 
 // What the member makes of the leader's setup.
 class MemberRun {
  public:
-  MemberRun(int process, const MemberSetup& setup, std::vector<PeerSockets> peers, LateSockets late)
+  MemberRun(int process, const MemberSetup& setup, std::vector<PeerSockets> peers, LateSockets late,
+            const GlooHosts& hosts)
       : config_(parse_run_config(setup.config, "run configuration of the leader")),
         data_(load_data(config_)),
         loader_(data_.train, loader_config(config_)),
         probe_(probe_of(data_.train)),
         options_(run_options(config_, {.kind = setup.kind, .gpus = setup.gpus})),
         links_(make_links(setup, std::move(peers))),
-        join_(join_over_links(links_, process, setup.has_core_per_rank)),
+        join_(join_as(process, setup, links_, hosts)),
         connect_(connect_over_links(links_, std::move(late))) {
     refuse_other_bits(setup, data_);
     PoolPlace place = place_of(setup.process_of, process);
@@ -102,6 +114,7 @@ class MemberRun {
 
 StopMessage serve_run(int process, Descriptor control, std::vector<PeerSockets> peers,
                       LateSockets late) {
+  const GlooHosts hosts = find_gloo_hosts(control);
   std::atomic<DevicePool*> pool{nullptr};
   ControlMember member(std::move(control), [&pool](const std::string& sentence) {
     if (DevicePool* const devices = pool.load()) devices->abort(sentence);
@@ -111,7 +124,7 @@ StopMessage serve_run(int process, Descriptor control, std::vector<PeerSockets> 
   if (!first) return *member.stopped();
   try {
     const auto setup = decode<MemberSetup>(std::get<SetupJob>(decode<Job>(first->job)).setup);
-    run = std::make_unique<MemberRun>(process, setup, std::move(peers), std::move(late));
+    run = std::make_unique<MemberRun>(process, setup, std::move(peers), std::move(late), hosts);
     pool.store(&run->pool());
     member.answer(first->number, encode(Done{}));
   } catch (...) {

@@ -19,8 +19,8 @@
 #include "exec/devices/kernel_facts.h"
 #include "exec/links/passed_sockets.h"
 #include "exec/links/socket.h"
+#include "exec/train/processes/gloo_world.h"
 #include "exec/train/processes/member_setup.h"
-#include "exec/train/processes/run_world.h"
 #include "profiles/error.h"
 
 extern char** environ;
@@ -190,32 +190,44 @@ MemberProcesses::~MemberProcesses() {
 }
 
 RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data,
-              bool restarts) {
-  RunWorld world = lead_over(members.take_members(), members.take_peers(), options, data,
+              Transport transport, bool restarts) {
+  RunWorld world = lead_over(members.take_members(), members.take_peers(), options, data, transport,
                              members.late_sockets());
   if (restarts) world.door = members.door();
   return world;
 }
 
 RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> peers,
-                   const TrainOptions& options, const Dataset& data, LateSockets late) {
+                   const TrainOptions& options, const Dataset& data, Transport transport,
+                   LateSockets late) {
   const auto devices = static_cast<int>(options.cluster.devices.size());
   const int places = std::max(options.places, static_cast<int>(members.size()) + 1);
   const std::vector<int> process_of = spread_devices(devices, places);
   const bool has_core_per_rank = process_of.size() <= allowed_cores().size();
   peers.resize(static_cast<std::size_t>(places));
-  const auto links = std::make_shared<PeerLinks>(std::move(peers));
+  std::shared_ptr<PeerLinks> links;
+  RunWorld::Join join;
+  std::uint16_t gloo_port = 0;
+  if (transport == Transport::kGloo) {
+    GlooPlace place = lead_by_gloo(find_gloo_hosts(members.begin()->second).own, places);
+    gloo_port = place.store.port;
+    join = join_over_gloo(std::move(place));
+  } else {
+    links = std::make_shared<PeerLinks>(std::move(peers));
+    join = join_over_links(links, 0, has_core_per_rank);
+  }
   const MemberSetup setup{.config = to_json(options.config),
                           .kind = options.processors.kind,
                           .gpus = options.processors.gpus,
                           .process_of = process_of,
                           .has_core_per_rank = has_core_per_rank,
                           .data_hash = hash_data(data),
-                          .kernels = describe(present_kernels())};
+                          .kernels = describe(present_kernels()),
+                          .gloo_port = gloo_port};
   RunWorld world{.place = place_of(process_of, 0),
                  .members = std::move(members),
                  .setup = encode(setup),
-                 .join = join_over_links(links, 0, has_core_per_rank),
+                 .join = std::move(join),
                  .connect = connect_over_links(links, std::move(late))};
   world.place.has_core_per_rank = has_core_per_rank;
   return world;

@@ -59,10 +59,11 @@ LateSockets take_from_leader(int process, Descriptor passage);
 // (exec/train/processes/member_setup.h). `restarts`: a new child takes the place of each that is
 // lost, or has not been there yet.
 RunWorld lead(MemberProcesses& members, const TrainOptions& options, const Dataset& data,
-              bool restarts);
+              Transport transport, bool restarts);
 // The same of any processes: `members` are connections to each, by its number from 1, `peers`
 // sockets by process, `late` gets sockets to those that come later.
 RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> peers,
-                   const TrainOptions& options, const Dataset& data, LateSockets late);
+                   const TrainOptions& options, const Dataset& data, Transport transport,
+                   LateSockets late);
 
 }  // namespace frazil

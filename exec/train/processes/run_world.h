@@ -13,6 +13,9 @@
 
 namespace frazil {
 
+// What carries tensors between processes.
+enum class Transport { kSockets, kGloo };
+
 // Spreads so many devices over processes, as evenly as can be, the first ones getting more. Returns
 // the process of each device. Requires: 1 <= processes <= devices.
 std::vector<int> spread_devices(int devices, int processes);

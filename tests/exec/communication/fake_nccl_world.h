@@ -11,13 +11,14 @@
 
 namespace frazil {
 
-// Returns the ranks of `hosts` with the fake NCCL for their tensors, rank r on GPU r.
+// Returns the ranks of `hosts`, all of a world or those of a process, with the fake NCCL for their
+// tensors, rank r on GPU r.
 inline std::vector<std::unique_ptr<Communicator>> over_fake_nccl(
     std::vector<std::unique_ptr<Communicator>> hosts, const CommunicatorOptions& options = {}) {
-  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-    hosts[rank] = over_nccl(
-        std::move(hosts[rank]),
-        {.table = &fake_nccl(), .gpu = static_cast<int>(rank), .peers = {}, .waits = options});
+  for (std::unique_ptr<Communicator>& host : hosts) {
+    const int gpu = host->rank();
+    host = over_nccl(std::move(host),
+                     {.table = &fake_nccl(), .gpu = gpu, .peers = {}, .waits = options});
   }
   return hosts;
 }

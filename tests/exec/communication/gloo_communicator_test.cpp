@@ -9,12 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <functional>
 #include <thread>
 
-#include "exec/links/joining/gloo_meeting.h"
-#include "exec/links/joining/join.h"
 #include "tests/exec/support/rank_failures.h"
 
 namespace frazil {
@@ -27,37 +24,23 @@ Tag name_message(std::int32_t index, MessageKind kind = MessageKind::kProbe) {
   return {.kind = kind, .index = index};
 }
 
-// A launch on this host, whose processes are forks of the test.
+// Processes that are forks of the test; where they meet is known before they begin.
 class GlooProcesses : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string folder = "/tmp/frazil-gloo-XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-  }
   void TearDown() override {
     for (const pid_t child : children_) {
       kill(child, SIGCONT);
       kill(child, SIGKILL);
       waitpid(child, nullptr, 0);
     }
-    std::filesystem::remove_all(folder_);
   }
 
   std::unique_ptr<Communicator> join(int process, int processes,
-                                     const CommunicatorOptions& options) const {
-    LaunchPlace place;
-    place.launcher = Launcher::kOpenMpi;
-    place.process = process;
-    place.processes = processes;
-    place.local = LocalPlace{process, processes};
-    place.job = "job";
-    JoinOptions joining;
-    joining.meeting_folder = folder_;
-    joining.limit = std::chrono::seconds(60);
-    const JoinedWorld world = join_world(place, joining);
-    const auto links =
-        join_by_gloo(world, "first", std::chrono::seconds(60), {.linger = milliseconds(200)});
+                                     const CommunicatorOptions& options) {
+    GlooPlace place{.process = process, .processes = processes, .store = store_, .name = "first"};
+    if (process == 0) place.listener = std::move(listener_);
+    const auto links = std::make_shared<GlooLinks>(std::make_unique<GlooGroup>(std::move(place)),
+                                                   GlooLinkOptions{.linger = milliseconds(200)});
     std::vector<int> process_of_rank;
     for (int rank = 0; rank < processes; ++rank) process_of_rank.push_back(rank);
     return std::move(make_gloo_communicators(links, 1, {process, process_of_rank}, options)[0]);
@@ -68,6 +51,7 @@ class GlooProcesses : public testing::Test {
                   const CommunicatorOptions& options = {}) {
     const pid_t child = fork();
     if (child == 0) {
+      listener_.close();
       {
         const auto self = join(process, processes, options);
         (void)failure_of([&] { job(*self); });
@@ -79,7 +63,8 @@ class GlooProcesses : public testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  Descriptor listener_ = listen_at({});
+  SocketAddress store_ = address_of(listener_);
   std::vector<pid_t> children_;
 };
 
@@ -151,6 +136,24 @@ TEST_F(GlooProcesses, ThatAreKilledAreLostForAllSurvivors) {
   EXPECT_EQ(sentence, "rank 1 is lost: its process has ended");
   close(told[0]);
   close(told[1]);
+}
+
+// Whether it is a send or a receive that finds out, the process is lost.
+TEST_F(GlooProcesses, ThatAreKilledAreLostForWhoOnlySends) {
+  const pid_t victim = fork_rank(1, 2, [](Communicator& self) {
+    self.barrier();
+    (void)self.receive(0, name_message(-1));
+  });
+  const auto self = join(0, 2, {});
+  self->barrier();
+  kill(victim, SIGKILL);
+  const RankFailure failure = failure_of([&] {
+    for (int i = 0; i < 10'000; ++i) {
+      self->send(1, name_message(i), {at::ones({16})});
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  });
+  EXPECT_EQ(failure.sentence, "rank 1 is lost: its process has ended");
 }
 
 TEST_F(GlooProcesses, ThatAreStoppedAreOverTheDeadline) {

@@ -7,66 +7,17 @@
 #include <random>
 #include <set>
 
-#include "exec/state/optimizer.h"
 #include "planner/plan/schedule_facts.h"
 #include "profiles/error.h"
-#include "tests/exec/support/family_plans.h"
-#include "tests/exec/support/test_run.h"
+#include "tests/exec/support/schedule_cases.h"
 
 namespace frazil {
 namespace {
 
-struct TrainedVit {
-  OptimizerConfig optimizer;
-  VitConfig model = small_config();
-};
-
-// Makes AdamW with dropout and clipping, or SGD with momentum, by turns.
-TrainedVit make_trained_vit(int index) {
-  TrainedVit vit;
-  vit.optimizer.learning_rate = 1e-2;
-  vit.optimizer.warm_up_steps = 2;
-  if (index % 2 == 0) {
-    vit.model.dropout = 0.1;
-    vit.optimizer.clip_norm = 0.5;
-  } else {
-    vit.optimizer.kind = OptimizerConfig::Kind::kSgd;
-    vit.optimizer.momentum = 0.9;
-  }
-  return vit;
-}
-
 std::uint64_t run_plan(const TrainedVit& vit, const Plan& plan, int devices, int micro_batches) {
-  TestRun run(make_vit(vit.model), vit.optimizer, 7, devices);
-  run.transition_to(plan);
-  for (const Step step : {0, 3}) {  // of the warm-up, and along the cosine
-    run.step(step, learning_rate(vit.optimizer, step, 5), small_micro_batches(step, micro_batches));
-  }
-  return run.weight_hash();
+  Run run(make_vit(vit.model), vit.optimizer, 7, devices);
+  return train_two_steps(run, vit, plan, micro_batches);
 }
-
-ModelProfile structure_of(const TrainedVit& vit) {
-  return make_structure(make_vit(vit.model), optimizer_bytes_per_parameter_byte(vit.optimizer));
-}
-
-// Remembers what one device gives.
-class OneDevice {
- public:
-  std::uint64_t hash(int index, int micro_batches, const std::string& mask) {
-    const auto [known, added] = hashes_.try_emplace({index, micro_batches, mask}, 0);
-    if (added) {
-      const TrainedVit made = make_trained_vit(index);
-      const Plan plan =
-          make_small_plan(structure_of(made),
-                          {.micro_batches = micro_batches, .owned = {micro_batches}, .mask = mask});
-      known->second = run_plan(made, plan, 1, micro_batches);
-    }
-    return known->second;
-  }
-
- private:
-  std::map<std::tuple<int, int, std::string>, std::uint64_t> hashes_;
-};
 
 TEST(EverySchedule, EqualsOneDeviceBitForBit) {
   OneDevice one_device;
@@ -75,28 +26,21 @@ TEST(EverySchedule, EqualsOneDeviceBitForBit) {
   std::mt19937 random(seed);  // which optimizer
   int combinations = 0;
   std::map<ScheduleKind, std::set<int>> seen;  // devices
-  for (const ScheduleFacts& facts : all_schedules()) {
-    if (facts.versions != WeightVersions::kSync) continue;
-    for (const int devices : {2, 4}) {
-      for (const int chunks : chunks_of(facts)) {
-        if (devices * chunks > kSmallLayers) continue;
-        for (const int micro_batches : {5, 6, 8, 12}) {
-          const FamilyForm one{facts.kind, devices, chunks, micro_batches};
-          SCOPED_TRACE(name_of(one));
-          const auto index = static_cast<int>(random() % 2);
-          const TrainedVit vit = make_trained_vit(index);
-          Plan plan;
-          try {
-            plan = place_family(one, structure_of(vit));
-          } catch (const InfeasibleError&) {
-            continue;  // e.g. dualpipe with an odd number of micro-batches
-          }
-          EXPECT_EQ(run_plan(vit, plan, devices, micro_batches),
-                    one_device.hash(index, micro_batches, one.mask));
-          ++combinations;
-          seen[facts.kind].insert(devices);
-        }
+  for (const int devices : {2, 4}) {
+    for (const FamilyForm& one : list_forms(devices, {5, 6, 8, 12})) {
+      SCOPED_TRACE(name_of(one));
+      const auto index = static_cast<int>(random() % kTrainedVits);
+      const TrainedVit vit = make_trained_vit(index);
+      Plan plan;
+      try {
+        plan = place_family(one, structure_of(vit));
+      } catch (const InfeasibleError&) {
+        continue;  // e.g. dualpipe with an odd number of micro-batches
       }
+      EXPECT_EQ(run_plan(vit, plan, devices, one.micro_batches),
+                one_device.hash(index, one.micro_batches, one.mask));
+      ++combinations;
+      seen[one.kind].insert(devices);
     }
   }
   EXPECT_GE(combinations, 100);
@@ -111,13 +55,7 @@ TEST(EverySchedule, EqualsOneDeviceUnderEveryPrefixAndRandomMasks) {
   const unsigned seed = 20261124;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  std::vector<std::string> masks = {"01111", "00111", "00011", "00001"};
-  for (int b = 1; b < 16; ++b) {  // interior: a frozen block behind an active one, the head active
-    std::string mask;
-    for (int bit = 0; bit < 4; ++bit) mask += ((b >> bit) & 1) != 0 ? '1' : '0';
-    mask += "1";
-    if (mask.find("10") != std::string::npos) masks.push_back(mask);
-  }
+  const std::vector<std::string> masks = list_masks();
   int runs = 0;
   for (const ScheduleFacts& facts : all_schedules()) {
     if (facts.versions != WeightVersions::kSync) continue;

@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
-#include "exec/run/run.h"
 #include "tests/exec/support/small_vit.h"
+#include "tests/exec/support/test_run.h"
 
 namespace frazil {
 namespace {
@@ -94,7 +94,7 @@ MovedCourse take_course(const OptimizerConfig& optimizer, const Walk& walk,
                         const std::vector<FreezeMask>& masks) {
   VitConfig config = small_config();
   config.dropout = 0.1;
-  Run run(make_vit(config), optimizer, 7, kMovedDevices);
+  TestRun run(make_vit(config), optimizer, 7, kMovedDevices);
   MovedCourse course;
   for (std::size_t i = 0; i < walk.size(); ++i) {
     const auto step = static_cast<Step>(i);

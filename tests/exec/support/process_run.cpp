@@ -10,11 +10,10 @@
 
 #include "exec/communication/process_communicator.h"
 #include "exec/control/control_member.h"
-#include "exec/links/passed_sockets.h"
 #include "exec/links/socket.h"
 #include "exec/run/jobs/job_codec.h"
 #include "exec/run/jobs/serve_pool.h"
-#include "exec/train/processes/member_processes.h"
+#include "exec/train/processes/gloo_world.h"
 #include "exec/train/processes/run_world.h"
 #include "profiles/error.h"
 
@@ -54,31 +53,54 @@ std::vector<std::vector<PeerSockets>> make_tcp_mesh(int processes) {
 }
 
 std::vector<std::vector<PeerSockets>> connect_all(int processes, ProcessLinks links) {
+  if (links == ProcessLinks::kGloo) {
+    return std::vector<std::vector<PeerSockets>>(static_cast<std::size_t>(processes));
+  }
   return links == ProcessLinks::kTcp ? make_tcp_mesh(processes) : make_socket_pairs(processes);
 }
 
+void name_again(const Descriptor& socket, std::vector<Descriptor>& names) {
+  if (socket.is_open()) names.emplace_back(::dup(socket.number()));
+}
+
+void name_again(const std::vector<PeerSockets>& peers, std::vector<Descriptor>& names) {
+  for (const PeerSockets& sockets : peers) {
+    name_again(sockets.steps, names);
+    name_again(sockets.bulk, names);
+  }
+}
+
+void shut(const std::vector<Descriptor>& sockets) {
+  for (const Descriptor& socket : sockets) (void)::shutdown(socket.number(), SHUT_RDWR);
+}
+
 }  // namespace
+
+LeftState state_of(const DevicePool& pool) {
+  LeftState left{.holdings = pool.holdings(), .plan = {}, .updates = {}};
+  if (pool.has_plan()) left.plan = pool.program().plan;
+  for (std::size_t d = 0; d < pool.states().size(); ++d) {
+    const DeviceId device{pool.place().first.index() + d};
+    for (std::size_t l = 0; l < left.holdings.size(); ++l) {
+      const std::vector<DeviceId>& holders = left.holdings[l];
+      const bool holds = std::find(holders.begin(), holders.end(), device) != holders.end();
+      left.is_sound = left.is_sound && holds == pool.states()[d].contains(LayerId{l});
+    }
+    for (const auto& [layer, state] : pool.states()[d]) left.updates.insert(state.updates);
+  }
+  return left;
+}
 
 struct MemberThreads::Member {
   int process = 0;
   Descriptor leader;  // the member's end
   Descriptor end;     // the leader's
-  std::vector<PeerSockets> peers;
-  Descriptor passage;      // the leader's end, over which it gets sockets of late ones
-  Descriptor own_passage;  // the member's
-  bool is_sound = true;
+  RunWorld::Join join;
   std::atomic<DevicePool*> pool{nullptr};
-  std::vector<Descriptor> cut;  // second names of all its sockets
+  LeftState left;
+  std::vector<Descriptor> names;  // second names of all its sockets
+  std::unique_ptr<ControlRelay> relay;
   std::thread thread;
-
-  void keep_names() {
-    cut.emplace_back(::dup(leader.number()));
-    for (const PeerSockets& sockets : peers) {
-      if (!sockets.are_open()) continue;
-      cut.emplace_back(::dup(sockets.steps.number()));
-      cut.emplace_back(::dup(sockets.bulk.number()));
-    }
-  }
 };
 
 MemberThreads::MemberThreads(const ModelSpec& model, const OptimizerConfig& optimizer,
@@ -87,94 +109,75 @@ MemberThreads::MemberThreads(const ModelSpec& model, const OptimizerConfig& opti
     : model_(model), optimizer_(optimizer), seed_(seed), shape_(shape), options_(options) {
   const int processes = 1 + *std::max_element(shape.process_of.begin(), shape.process_of.end());
   std::vector<std::vector<PeerSockets>> mesh = connect_all(processes, shape.links);
-  for (std::vector<PeerSockets>& own : mesh) {
-    for (const int late : shape.late) own[static_cast<std::size_t>(late)] = {};
-  }
-  own_peers_ = std::move(mesh[0]);
+  GlooPlace gloo;
+  if (shape.links == ProcessLinks::kGloo) gloo = lead_by_gloo("127.0.0.1", processes);
+  const std::uint16_t port = gloo.store.port;
+  name_again(mesh[0], own_names_);
+  own_join_ = join_as(0, std::move(mesh[0]), std::move(gloo));
   for (int process = 1; process < processes; ++process) {
-    if (shape.late.contains(process)) continue;
     auto member = std::make_unique<Member>();
     member->process = process;
-    member->peers = std::move(mesh[static_cast<std::size_t>(process)]);
-    start(std::move(member));
-  }
-}
-
-void MemberThreads::start(std::unique_ptr<Member> member) {
-  SocketPair control = make_socket_pair();
-  SocketPair passage = make_socket_pair();
-  member->end = std::move(control[0]);
-  member->leader = std::move(control[1]);
-  member->passage = std::move(passage[0]);
-  member->own_passage = std::move(passage[1]);
-  member->keep_names();
-  std::unique_ptr<Member>& place = members_[member->process];
-  if (place) gone_.push_back(std::move(place));
-  place = std::move(member);
-  place->thread = std::thread([this, own = place.get()] { serve_as(*own); });
-}
-
-MemberThreads::~MemberThreads() {
-  for (const auto& [process, member] : members_) member->thread.join();
-  for (const auto& member : gone_) member->thread.join();
-}
-
-void MemberThreads::come(int process, bool is_sound) {
-  auto member = std::make_unique<Member>();
-  member->process = process;
-  member->is_sound = is_sound;
-  member->peers.resize(static_cast<std::size_t>(shape_.process_of.back()) + 1);
-  start(std::move(member));
-  coming_.push_back(process);
-}
-
-ConnectJob MemberThreads::introduce(int process, std::uint32_t epoch, const std::set<int>& others) {
-  for (const int other : others) {
-    SocketPair steps = make_socket_pair();
-    SocketPair bulk = make_socket_pair();
-    Member& late = *members_.at(process);
-    late.cut.emplace_back(::dup(steps[0].number()));
-    late.cut.emplace_back(::dup(bulk[0].number()));
-    pass_sockets(late.passage, {epoch, other, {std::move(steps[0]), std::move(bulk[0])}});
-    PeerSockets of_other{std::move(steps[1]), std::move(bulk[1])};
-    if (other == 0) {
-      own_late_ = std::move(of_other);
+    if (shape.judge) {
+      relay(*member);
     } else {
-      pass_sockets(members_.at(other)->passage, {epoch, process, std::move(of_other)});
+      SocketPair control = make_socket_pair();
+      member->end = std::move(control[0]);
+      member->leader = std::move(control[1]);
     }
+    std::vector<PeerSockets>& peers = mesh[static_cast<std::size_t>(process)];
+    name_again(member->leader, member->names);
+    name_again(peers, member->names);
+    name_again(member->end, own_names_);
+    member->join = join_as(process, std::move(peers), follow_by_gloo({}, port, process, processes));
+    members_.push_back(std::move(member));
   }
-  return {.process = process,
-          .epoch = epoch,
-          .others = {others.begin(), others.end()},
-          .addresses = {}};
+  for (const auto& member : members_) {
+    member->thread = std::thread([this, own = member.get()] { serve_as(*own); });
+  }
+}
+
+// Second names keep connections open that their owners have closed.
+MemberThreads::~MemberThreads() {
+  shut(own_names_);
+  (void)wait_for_members();
+  for (const auto& member : members_) shut(member->names);
+}
+
+std::map<int, LeftState> MemberThreads::wait_for_members() {
+  std::map<int, LeftState> left;
+  for (const auto& member : members_) {
+    if (member->thread.joinable()) member->thread.join();
+    left.emplace(member->process, member->left);
+  }
+  return left;
+}
+
+void MemberThreads::relay(Member& member) {
+  const int process = member.process;
+  member.relay = std::make_unique<ControlRelay>(
+      [this, process](const std::string& message) { return shape_.judge(process, message); },
+      [this] { kill(shape_.killed); });
+  member.end = member.relay->take_leader_end();
+  member.leader = member.relay->take_member_end();
+}
+
+RunWorld::Join MemberThreads::join_as(int process, std::vector<PeerSockets> peers,
+                                      GlooPlace gloo) const {
+  RunWorld::Join join = shape_.links == ProcessLinks::kGloo
+                            ? join_over_gloo(std::move(gloo))
+                            : join_over_links(std::move(peers), process, false);
+  if (!shape_.between) return join;
+  return [join = std::move(join), between = shape_.between](std::uint32_t epoch,
+                                                            const std::vector<int>& process_of,
+                                                            const CommunicatorOptions& options) {
+    return between(join(epoch, process_of, options), options);
+  };
 }
 
 RunWorld MemberThreads::world() {
-  const auto links = std::make_shared<PeerLinks>(std::move(own_peers_));
-  RunWorld world{
-      .place = place_of(shape_.process_of, 0),
-      .join = join_over_links(links, 0, /*has_core_per_rank=*/false),
-      .connect = connect_over_links(links,
-                                    [this](const ConnectJob& job, const auto&) {
-                                      std::map<int, PeerSockets> sockets;
-                                      sockets.emplace(job.process, std::move(own_late_));
-                                      return sockets;
-                                    }),
-      .door = RunDoor{.let_in =
-                          [this](const std::set<int>&) {
-                            std::vector<Newcomer> newcomers;
-                            for (const int process : std::exchange(coming_, {})) {
-                              newcomers.push_back({process, std::move(members_.at(process)->end)});
-                            }
-                            return newcomers;
-                          },
-                      .introduce =
-                          [this](int process, std::uint32_t epoch, const std::set<int>& others) {
-                            return introduce(process, epoch, others);
-                          }}};
-  for (const auto& [process, member] : members_) {
-    world.members.emplace(process, std::move(member->end));
-  }
+  RunWorld world{.place = place_of(shape_.process_of, 0), .join = std::move(own_join_)};
+  for (const auto& member : members_)
+    world.members.emplace(member->process, std::move(member->end));
   return world;
 }
 
@@ -191,13 +194,11 @@ void MemberThreads::show(const Samples& samples) {
 }
 
 void MemberThreads::kill(int process) {
-  for (const Descriptor& socket : members_.at(process)->cut) {
-    (void)::shutdown(socket.number(), SHUT_RDWR);
-  }
+  shut(process == 0 ? own_names_ : members_.at(static_cast<std::size_t>(process - 1))->names);
 }
 
 const DevicePool& MemberThreads::member_pool(int process) const {
-  return *members_.at(process)->pool.load();
+  return *members_.at(static_cast<std::size_t>(process - 1))->pool.load();
 }
 
 void MemberThreads::serve_as(Member& own) {
@@ -210,29 +211,27 @@ void MemberThreads::serve_as(Member& own) {
     DevicePool pool(model_, optimizer_, seed_, place_of(shape_.process_of, own.process), options_);
     own.pool.store(&pool);
     control.answer(setup->number, encode(Done{}));
-    const auto links = std::make_shared<PeerLinks>(std::move(own.peers));
-    const RunWorld::Connect connect =
-        connect_over_links(links, take_from_leader(own.process, std::move(own.own_passage)));
-    const MemberSource source{
-        .micro_batches =
-            [this](const SampleRange&) {
-              const std::lock_guard<std::mutex> lock(shown_);
-              return micro_batches_;
-            },
-        .cache_numbers =
-            [this](const SampleRange&) {
-              const std::lock_guard<std::mutex> lock(shown_);
-              return numbers_;
-            },
-        .part = [this](SamplePart) -> const Samples& { return evaluated_; },
-        .join = join_over_links(links, own.process, /*has_core_per_rank=*/false),
-        .connect =
-            [&](const ConnectJob& job, const std::function<void()>& check) {
-              if (!own.is_sound) kill(own.process);
-              connect(job, check);
-            }};
-    (void)serve(pool, control, source, options_);
+    const MemberSource source{.micro_batches =
+                                  [this](const SampleRange&) {
+                                    const std::lock_guard<std::mutex> lock(shown_);
+                                    return micro_batches_;
+                                  },
+                              .cache_numbers =
+                                  [this](const SampleRange&) {
+                                    const std::lock_guard<std::mutex> lock(shown_);
+                                    return numbers_;
+                                  },
+                              .part = [this](SamplePart) -> const Samples& { return evaluated_; },
+                              .join = std::move(own.join)};
+    try {
+      (void)serve(pool, control, source, options_);
+    } catch (const PeerLost&) {
+      own.pool.store(nullptr);
+      own.left = state_of(pool);
+      throw;
+    }
     own.pool.store(nullptr);
+    own.left = state_of(pool);
   } catch (const PeerLost&) {
     own.pool.store(nullptr);  // the leader is gone, as at the end of a test that fails
   }

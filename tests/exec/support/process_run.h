@@ -4,25 +4,50 @@
 // the model's functions. It is driven as a Run is.
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "exec/links/peer_links.h"
+#include "exec/links/gloo_group.h"
+#include "exec/links/peer_sockets.h"
 #include "exec/run/run.h"
+#include "tests/exec/support/control_relay.h"
 
 namespace frazil {
 
-enum class ProcessLinks { kUnix, kTcp };
+enum class ProcessLinks { kUnix, kTcp, kGloo };
 
 struct ProcessShape {
+  using Ranks = std::vector<std::unique_ptr<Communicator>>;
+  // The process that asks, a message as ControlRelay names it, and whether the relay cuts there.
+  using Judge = std::function<ControlRelay::Verdict(int member, const std::string& message)>;
+
   std::vector<int> process_of;  // by device
   ProcessLinks links = ProcessLinks::kUnix;
-  std::set<int> late = {};  // processes that are not there at the beginning
+  // Stands between a process's communicators and its devices; none: nothing does.
+  std::function<Ranks(Ranks, const CommunicatorOptions&)> between = {};
+  // If given, a relay stands between the leader and each member, and kills `killed`, which may be
+  // the leader (0), where this says so.
+  Judge judge = {};
+  int killed = 0;
 };
+
+// What a member holds, and in which plan, when it ends.
+struct LeftState {
+  Holdings holdings;
+  std::optional<Plan> plan;
+  std::set<std::int64_t> updates;
+  bool is_sound = true;  // its devices hold what the holdings say
+};
+
+// Returns the state of the devices of a pool.
+LeftState state_of(const DevicePool& pool);
 
 // The members, as threads.
 class MemberThreads {
@@ -35,32 +60,29 @@ class MemberThreads {
   // What the next step works on, and what is evaluated next, in every process.
   void show(const std::vector<Samples>& micro_batches, const std::vector<std::int64_t>& numbers);
   void show(const Samples& samples);
-  // Cuts a member off, as if its process were killed.
+  // Cuts a process off, as if it were killed. Not over Gloo, where only its leader loses a member.
   void kill(int process);
-  // A process comes, in place of one that has been late until now or is lost. It is taken in by
-  // Run::take_in() once Run::sees_newcomers(). Over Unix sockets. `is_sound`: else it cuts itself
-  // off when it is to connect.
-  void come(int process, bool is_sound = true);
+  // Waits for all members to end, and returns the states that they end with, by process. Requires:
+  // the run is over or its leader is lost.
+  std::map<int, LeftState> wait_for_members();
   // Returns the pool of a member, between two jobs.
   const DevicePool& member_pool(int process) const;
 
  private:
   struct Member;
-  void start(std::unique_ptr<Member> member);
+  RunWorld::Join join_as(int process, std::vector<PeerSockets> peers, GlooPlace gloo) const;
   void serve_as(Member& member);
-  ConnectJob introduce(int process, std::uint32_t epoch, const std::set<int>& others);
+  void relay(Member& member);
 
   ModelSpec model_;
   OptimizerConfig optimizer_;
   std::uint64_t seed_;
   ProcessShape shape_;
   RunOptions options_;
-  std::map<int, std::unique_ptr<Member>> members_;
-  std::vector<std::unique_ptr<Member>> gone_;
-  std::vector<PeerSockets> own_peers_;
-  std::vector<int> coming_;
-  PeerSockets own_late_;  // to the process that was introduced last
-  std::mutex shown_;      // guards the next three
+  std::vector<std::unique_ptr<Member>> members_;
+  RunWorld::Join own_join_;
+  std::vector<Descriptor> own_names_;  // second names of the leader's sockets
+  std::mutex shown_;                   // guards the next three
   std::vector<Samples> micro_batches_;
   std::vector<std::int64_t> numbers_;
   Samples evaluated_;
@@ -77,9 +99,9 @@ class ProcessRun : private MemberThreads, public Run {
   ProcessRun(const ModelSpec& model, const OptimizerConfig& optimizer, std::uint64_t seed,
              int devices, const RunOptions& options = {});
 
-  using MemberThreads::come;
   using MemberThreads::kill;
   using MemberThreads::member_pool;
+  using MemberThreads::wait_for_members;
 
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                   bool record = false, const std::vector<double>& rate_factors = {},

@@ -52,6 +52,7 @@ class Trial:
 
     def __init__(self, training, name, flags, delay, victim):
         self.training, self.name = training, name
+        self.is_gloo = "gloo" in flags
         self.out = training.folder / name
         self.log = self.out / "events.jsonl"
         command = [FRAZIL, "train", *INPUTS, *flags, "--out", name, "--json"]

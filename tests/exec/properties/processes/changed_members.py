@@ -17,6 +17,7 @@ import time
 
 TREE = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(TREE / "tests/findings/support"))
+from process_trials import members_of  # noqa: E402
 from training import FRAZIL, INPUTS, Absent, Failed, Training, one_line  # noqa: E402
 
 PATIENCE = 120.0  # of a loaded machine
@@ -24,17 +25,6 @@ TIMES = ("detection_ns", "plan_ns", "transfer_ns", "first_step_ns")
 BATCH = 12
 STORY_STEPS = 1000
 STEPS_A_CHANGE = 200  # a process begins, takes part and is killed in fewer
-
-
-def members_of(leader):
-    """The processes that a training has begun."""
-    found = []
-    for task in pathlib.Path(f"/proc/{leader}/task").glob("*/children"):
-        try:
-            found += [int(word) for word in task.read_text().split()]
-        except OSError:
-            pass
-    return sorted(found)
 
 
 def count_held(pid):

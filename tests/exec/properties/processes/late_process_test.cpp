@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/exec/support/process_run.h"
+#include "tests/exec/support/late_run.h"
 #include "tests/exec/support/small_vit.h"
 
 namespace frazil {
@@ -37,11 +37,11 @@ std::uint64_t run_alone() {
   return run.weight_hash();
 }
 
-void step_once(ProcessRun& run, Step step) { run.step(step, 1e-2, small_micro_batches(step, 6)); }
+void step_once(LateRun& run, Step step) { run.step(step, 1e-2, small_micro_batches(step, 6)); }
 
 // Waits until a newcomer is ready, or has failed, and takes in who is. Returns what is told of
 // them.
-std::vector<std::string> take_in_next(ProcessRun& run) {
+std::vector<std::string> take_in_next(LateRun& run) {
   for (int i = 0; i < 20'000; ++i) {
     if (run.sees_newcomers()) run.take_in();
     std::vector<std::string> told = run.take_arrivals();
@@ -52,7 +52,7 @@ std::vector<std::string> take_in_next(ProcessRun& run) {
 }
 
 // Puts the next plan in force, and does the step again if a process was lost in it.
-void step_surviving(ProcessRun& run, Step step, const PlanShape& left) {
+void step_surviving(LateRun& run, Step step, const PlanShape& left) {
   try {
     step_once(run, step);
   } catch (const StepUndone&) {
@@ -63,8 +63,7 @@ void step_surviving(ProcessRun& run, Step step, const PlanShape& left) {
 }
 
 TEST(LateProcess, TakesPartFromTheNextPlanOn) {
-  ProcessRun run(late_model(), late_optimizer(), kLateSeed,
-                 {.process_of = {0, 1, 2, 3}, .late = {2, 3}});
+  LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2, 3}, {0, 1});
   EXPECT_EQ(run.devices_there(), (std::vector<DeviceId>{DeviceId{0}, DeviceId{1}}));
   run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
   step_once(run, 0);
@@ -92,7 +91,7 @@ TEST(LateProcess, TakesPartFromTheNextPlanOn) {
 }
 
 TEST(LateProcess, ThatGoesWhileItIsTakenInLeavesTheRunAsItWas) {
-  ProcessRun run(late_model(), late_optimizer(), kLateSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2}, {0, 1});
   run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
   step_once(run, 0);
   for (Step step = 1; step < 4; ++step) {
@@ -111,7 +110,7 @@ TEST(LateProcess, ThatGoesWhileItIsTakenInLeavesTheRunAsItWas) {
 }
 
 TEST(LateProcess, ThatGoesBeforeItIsReadyIsToldOf) {
-  ProcessRun run(late_model(), late_optimizer(), kLateSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2}, {0, 1});
   run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
   run.come(2);
   run.kill(2);
@@ -122,7 +121,7 @@ TEST(LateProcess, ThatGoesBeforeItIsReadyIsToldOf) {
 }
 
 TEST(LateProcess, ThatComesWhileAnotherIsLostTakesItsPart) {
-  ProcessRun run(late_model(), late_optimizer(), kLateSeed, {.process_of = {0, 1, 2}, .late = {2}});
+  LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2}, {0, 1});
   run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
   step_once(run, 0);
   run.come(2);
