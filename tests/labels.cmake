@@ -22,6 +22,7 @@ set(thorough
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
   exec_nccl_tests/OverNcclRuns
+  exec_processes_tests/CachedProcesses
   exec_processes_tests/LostProcess
   exec_processes_tests/SameBits
   exec_profile_tests/Profiler

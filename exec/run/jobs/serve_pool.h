@@ -18,6 +18,8 @@ struct MemberSource {
   std::function<std::vector<std::int64_t>(const SampleRange&)> cache_numbers;
   std::function<const Samples&(SamplePart)> part;
   RunWorld::Join join;
+  // Prepares the samples of the next step in the background; none: they are made when asked for.
+  std::function<void(const SampleRange&)> expect = {};
 };
 
 // Serves until the leader dismisses this member, and returns how. Throws PeerLost if the leader is

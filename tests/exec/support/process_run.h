@@ -4,11 +4,13 @@
 // the model's functions. It is driven as a Run is.
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "exec/cache/prefix_cache.h"
 #include "exec/links/peer_links.h"
 #include "exec/run/run.h"
 
@@ -19,6 +21,8 @@ enum class ProcessLinks { kUnix, kTcp };
 struct ProcessShape {
   std::vector<int> process_of;  // by device
   ProcessLinks links = ProcessLinks::kUnix;
+  // Makes the cache of each further process; none: they have none.
+  std::function<std::unique_ptr<PrefixCache>(const ModelSpec&)> make_cache = {};
 };
 
 // The members, as threads.
