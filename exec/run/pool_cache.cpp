@@ -1,10 +1,10 @@
-// What a pool asks its cache between and in steps.
+// What a DevicePool (exec/run/device_pool.h) asks its cache between and in steps.
+#include "exec/run/device_pool.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "exec/cache/prefix_cache.h"
-#include "exec/run/device_pool.h"
 #include "profiles/error.h"
 
 namespace frazil {
