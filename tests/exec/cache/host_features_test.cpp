@@ -38,10 +38,11 @@ int look_for(HostFeatures& features, std::int64_t sample, int depth) {
   return found.depth;
 }
 
+// What is found of the depth before is let go of, so that its room can serve.
 int look_for(FeatureCache& cache, std::int64_t sample, int depth) {
-  const FeatureCache::Found found = cache.find({&sample, 1}, 0);
-  if (found.depth != depth) cache.store(sample, 0, feature_at(depth, sample));
-  return found.depth;
+  const int from = cache.find({&sample, 1}, 0).depth;
+  if (from != depth) cache.store(sample, 0, feature_at(depth, sample));
+  return from;
 }
 
 TEST(HostFeatures, OfTwoProcessesAreFoundAsThoseOfOneCache) {

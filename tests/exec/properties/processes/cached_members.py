@@ -163,6 +163,35 @@ def check_resume(runs, expected):
     return ""
 
 
+def check_hosts(runs, one):
+    """Two processes here and two that do not see these, as on another host: each two share a store. Returns what was seen, and a complaint."""
+    apart = "unshare --pid --fork --mount-proc".split()
+    try:
+        can_part = subprocess.run([*apart, "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        can_part = False
+    if not can_part:
+        return "two hosts: skipped, for no process can be set apart here", ""
+    told = runs.training.folder / "leader.txt"
+    with open(told, "w") as err:
+        command = [FRAZIL, "train", *runs.inputs("host"), "--listen", "127.0.0.1:0", "--procs", "4", "--json"]
+        leader = subprocess.Popen(command, cwd=runs.training.folder, stdout=subprocess.PIPE, stderr=err, text=True)
+        wait_for(lambda: leader.poll() is not None or "listening at" in told.read_text())
+        if leader.poll() is not None:
+            raise Failed(f"--listen exits {leader.returncode}: {one_line(told.read_text())}")
+        join = f"{FRAZIL} train --join {told.read_text().split()[-1]}"
+        others = [subprocess.Popen(words, cwd=runs.training.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                  for words in (join.split(), [*apart, "sh", "-c", f"{join} & {join}; wait"])]
+        out, _ = leader.communicate(timeout=120)
+        for other in others:
+            other.wait(timeout=20)
+    over = answer_of(leader.returncode, out, told.read_text(), "--listen")
+    if over["cache"]["caches"] != 2 or len(over["cache"]["processes"]) != 4:
+        return "", f"two hosts: {over['cache']['caches']} caches, expected 2"
+    over["cache"]["caches"] = 4
+    return f"two hosts: {'/'.join(str(over['cache'][count]) for count in ASKED)}", compare(one, over, "process", "two hosts")
+
+
 def check(arguments):
     random_numbers = random.Random(arguments.seed)
     before = shared_memory()
@@ -179,6 +208,10 @@ def check(arguments):
                 if complaint := compare(one, over, form, f"{form} --procs {procs}"):
                     return "", complaint
                 seen.append(f"{form} {procs}: {'/'.join(str(over['cache'][count]) for count in ASKED)}")
+        hosts, complaint = check_hosts(runs, one)
+        if complaint:
+            return "", complaint
+        seen.append(hosts)
         met = 0
         for number in range(arguments.kills):
             complaint, is_met = check_kill(runs, list(FORMS)[number % 3], number, random_numbers, plain["state_hash"])
