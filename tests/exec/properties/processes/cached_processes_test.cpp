@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <random>
+#include <thread>
 
 #include "exec/cache/cache_tally.h"
 #include "exec/data/dataset.h"
@@ -15,6 +19,8 @@
 
 namespace frazil {
 namespace {
+
+using std::chrono::microseconds;
 
 constexpr std::uint64_t kCourseSeed = 7;  // that of take_course()
 
@@ -35,10 +41,12 @@ std::vector<PlanShape> moving_pipelines() {
           replicated({2, 1, 1, 2}, "00001"), replicated({2, 2, 2}, "01111")};
 }
 
+// A process is lost so long into the transition that begins an epoch; 0: before it.
 struct Loss {
   int process = 0;
   std::size_t epoch = 0;
   PlanShape after;  // in force from the loss to the end of the epoch
+  microseconds into{0};
 };
 
 struct CachedOutcome {
@@ -62,29 +70,32 @@ class CachedProcesses {
     run_.attach(*own_);
   }
 
-  CachedOutcome take(const std::vector<PlanShape>& epochs, const std::optional<Loss>& kill = {}) {
+  CachedOutcome take(const std::vector<PlanShape>& epochs, const std::optional<Loss>& loss = {}) {
     CachedOutcome outcome;
     Step step = 0;
     for (std::size_t epoch = 0; epoch < epochs.size(); ++epoch) {
-      put_in_force(epochs[epoch]);
+      const bool loses = loss && loss->epoch == epoch;
+      std::jthread killer;
+      if (loses) {
+        killer = std::jthread([&] {
+          std::this_thread::sleep_for(loss->into);
+          run_.kill(loss->process);
+        });
+      }
+      if (loses && loss->into == microseconds{0}) killer.join();
+      survive([&] { put_in_force(epochs[epoch]); }, loss);
       const auto order = epoch_order(kCourseSamples, kCourseSeed, static_cast<int>(epoch));
-      if (kill && kill->epoch == epoch) run_.kill(kill->process);
       for (std::int64_t first = 0; first < kCourseSamples; first += kCourseBatch, ++step) {
         const auto micro_batches =
             gather_micro_batches(data_.train, order, first, kCourseBatch, kSmallMicroBatch);
         const std::vector<std::int64_t> ids{order.begin() + first,
                                             order.begin() + first + kCourseBatch};
-        const auto take_step = [&] { return run_.step(step, 3e-3, micro_batches, false, {}, ids); };
-        std::optional<StepResult> result;
-        try {
-          result = take_step();
-        } catch (const StepUndone&) {
-          EXPECT_EQ(run_.regroup().size(), 1U);
-          EXPECT_TRUE(run_.lost_layers().empty());
-          put_in_force(kill->after);
-          result = take_step();
-        }
-        outcome.losses.push_back(std::bit_cast<std::uint64_t>(result->loss));
+        StepResult result;
+        const auto take_step = [&] {
+          result = run_.step(step, 3e-3, micro_batches, false, {}, ids);
+        };
+        if (survive(take_step, loss)) take_step();
+        outcome.losses.push_back(std::bit_cast<std::uint64_t>(result.loss));
       }
     }
     outcome.weights = run_.weight_hash();
@@ -104,6 +115,18 @@ class CachedProcesses {
   std::unique_ptr<PrefixCache> make_cache(const ModelSpec& spec) {
     return std::make_unique<PrefixCache>(spec, example_outputs(spec, narrow(data_.train, 0, 1)),
                                          kCourseSamples, files_, options_);
+  }
+  // Returns true if a process was lost in the job; the plan without it is then in force.
+  bool survive(const std::function<void()>& job, const std::optional<Loss>& loss) {
+    try {
+      job();
+      return false;
+    } catch (const StepUndone&) {
+      EXPECT_EQ(run_.regroup().size(), 1U);
+      EXPECT_TRUE(run_.lost_layers().empty());
+      put_in_force(loss.value().after);
+      return true;
+    }
   }
   void put_in_force(const PlanShape& shape) {
     Plan plan = make_small_plan(run_.structure(), shape);
@@ -159,6 +182,18 @@ TEST(CachedProcesses, OfOneHostFindWhatOneProcessWouldAndHaveItsBits) {
   }
 }
 
+TEST(CachedProcesses, OfOneHostRoundAsOneProcessDoes) {
+  const std::vector<PlanShape> epochs = moving_pipelines();
+  PrefixCacheOptions rounds = options_of(true);
+  rounds.precision = FeaturePrecision::kBfloat16;
+  PrefixCacheOptions of_one = rounds;
+  of_one.shares = false;
+  const Course cached = take_course(epochs, {.cache = of_one});
+  const CachedOutcome outcome = CachedProcesses({0, 1, 2, 3}, rounds).take(epochs);
+  EXPECT_EQ(outcome.losses, cached.losses);
+  EXPECT_EQ(outcome.weights, cached.weights);
+}
+
 TEST(CachedProcesses, WithCachesOfTheirOwnMissWhatLiesElsewhereAndHaveTheBits) {
   const std::vector<PlanShape> epochs = moving_pipelines();
   const Course cached = take_course(epochs, {.cache = ample_memory()});
@@ -195,6 +230,32 @@ TEST(CachedProcesses, KeepTheBitsWhereOneIsLost) {
     } else {
       EXPECT_GT(outcome.all.counts.missed, kCourseSamples);
     }
+  }
+}
+
+TEST(CachedProcesses, KeepTheBitsWhereOneIsLostWhileACacheIsTakenUp) {
+  const PlanShape before = replicated({2, 1, 1, 2}, "00111");
+  const PlanShape deeper = replicated({1, 2, 1, 2}, "00011");
+  const PlanShape after = replicated({2, 3, 1}, "00011");
+  const std::vector<PlanShape> epochs{before, before, deeper, after, after};
+  const Course plain = take_course(epochs, {});
+  std::mt19937_64 random(27);
+  for (int trial = 0; trial < 10; ++trial) {
+    const bool shares = trial % 2 == 0;
+    const std::size_t epoch = trial % 4 < 2 ? 0 : 2;  // processes share their rows in the first
+    const microseconds into(1 + random() % 4'000);
+    SCOPED_TRACE("lost " + std::to_string(into.count()) + " us into the transition to epoch " +
+                 std::to_string(epoch));
+    std::vector<PlanShape> all = epochs;
+    PlanShape then = after;
+    if (epoch == 0) {
+      for (std::size_t e = 1; e < 3; ++e) all[e] = replicated({2, 3, 1}, all[e].mask);
+      then.mask = before.mask;
+    }
+    const CachedOutcome outcome =
+        CachedProcesses({0, 1, 2, 3}, options_of(shares)).take(all, Loss{3, epoch, then, into});
+    EXPECT_EQ(outcome.losses, plain.losses);
+    EXPECT_EQ(outcome.weights, plain.weights);
   }
 }
 
