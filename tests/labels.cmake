@@ -28,6 +28,7 @@ set(thorough
   exec_links_tests/Join
   exec_nccl_tests/OverNcclRuns
   exec_nccl_tests/WholeRunOverNccl
+  exec_processes_tests/CachedProcesses
   exec_processes_tests/KillAtAMessage
   exec_processes_tests/LateProcess
   exec_processes_tests/LostProcess

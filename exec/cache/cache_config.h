@@ -1,6 +1,7 @@
 #pragma once
 // CacheConfig is "cache" of a run configuration (exec/config/run_config.h). It says whether a run
-// caches the outputs of its frozen prefix, in how much memory and disk, and when it fills a depth.
+// caches the outputs of its frozen prefix, in how much memory and disk, when it fills a depth, and
+// which processes read what one of them has computed.
 
 #include <string>
 
@@ -21,6 +22,10 @@ struct CacheConfig {
   bool check = false;
   enum class Admission { kPredicted, kAlways };
   Admission admission = Admission::kPredicted;
+  // In a run over processes: one cache for those of a host, or one for each process. Memory and
+  // disk are those of one cache.
+  enum class SharedBy { kHost, kProcess };
+  SharedBy shared_by = SharedBy::kHost;
   Link memory_link = kMemoryLink;
   Link disk_link = kDiskLink;
   bool is_on() const { return kind == Kind::kOn; }

@@ -30,6 +30,15 @@ std::string to_text(const CacheReport& report) {
   if (micro_batches.parts > 0) {
     text += ", " + std::to_string(micro_batches.parts) + " for the missing samples alone";
   }
+  if (report.processes.empty()) return text;
+  text += report.caches == 1
+              ? "; one cache for " + std::to_string(report.processes.size()) + " processes"
+              : "; " + std::to_string(report.caches) + " caches that share nothing";
+  for (const auto& [process, own] : report.processes) {
+    text += ", process " + std::to_string(process) + " found " +
+            std::to_string(own.found + own.found_before) + " and missed " +
+            std::to_string(own.missed);
+  }
   return text;
 }
 

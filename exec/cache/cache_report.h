@@ -1,6 +1,7 @@
 #pragma once
 // Reports what the cache of a run's frozen prefix holds at the end of the run and what it has done.
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,10 @@ struct CacheReport {
   PrefixCounts micro_batches;
   Bytes in_memory;  // taken by the features at the end, besides the memory that plans count
   Bytes on_disk;
+  // Of a run over processes, what each of them has done, and how many caches that share nothing
+  // there are at the end.
+  std::map<int, FeatureCounts> processes = {};
+  int caches = 1;
 };
 
 std::string_view name_of(FeaturePrecision precision);  // "float32", "bfloat16"

@@ -67,6 +67,7 @@ FeatureCache::Found FeatureCache::find(std::span<const std::int64_t> samples, in
     return found;
   }
   found.depth = depth->key.depth();
+  found.bytes = static_cast<std::size_t>(depth->feature.count);
   for (const std::int64_t sample : samples) {
     found.records.push_back(depth->records[place_of(sample, variant)]);
   }

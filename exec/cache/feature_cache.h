@@ -79,6 +79,7 @@ class FeatureCache {
     std::vector<std::int64_t> samples;
     int variant = 0;
     std::vector<RecordStore::Handle> records;
+    std::size_t bytes = 0;  // of each
   };
   Found find(std::span<const std::int64_t> samples, int variant);
   // Copies the feature of found.samples[i], as large as features of its depth are. Returns false if

@@ -30,8 +30,9 @@ FeatureLayout::FeatureLayout(const Tensors& tensors, FeaturePrecision precision)
   }
 }
 
-void FeatureLayout::store(FeatureCache& cache, std::span<const std::int64_t> samples, int variant,
-                          const Tensors& tensors) const {
+template <class Holds, class Store>
+void FeatureLayout::store_rows(std::span<const std::int64_t> samples, const Tensors& tensors,
+                               const Holds& holds, const Store& store) const {
   ENSURE(tensors.size() == parts_.size(), "the tensors of the layout");
   Tensors kept;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -41,34 +42,49 @@ void FeatureLayout::store(FeatureCache& cache, std::span<const std::int64_t> sam
   }
   std::string record(static_cast<std::size_t>(bytes_.count), '\0');
   for (std::size_t row = 0; row < samples.size(); ++row) {
-    if (cache.holds(samples[row], variant)) continue;
+    if (holds(samples[row])) continue;
     char* next = record.data();
     for (std::size_t i = 0; i < kept.size(); ++i) {
       const auto* const bytes = static_cast<const char*>(kept[i].const_data_ptr());
       std::memcpy(next, bytes + row * parts_[i].bytes, parts_[i].bytes);
       next += parts_[i].bytes;
     }
-    cache.store(samples[row], variant, record);
+    store(samples[row], record);
   }
 }
 
-Tensors FeatureLayout::read(FeatureCache& cache, const FeatureCache::Found& found) const {
+void FeatureLayout::store(FeatureCache& cache, std::span<const std::int64_t> samples, int variant,
+                          const Tensors& tensors) const {
+  store_rows(
+      samples, tensors, [&](std::int64_t sample) { return cache.holds(sample, variant); },
+      [&](std::int64_t sample, const std::string& record) {
+        cache.store(sample, variant, record);
+      });
+}
+
+void FeatureLayout::store(HostFeatures& features, std::span<const std::int64_t> samples,
+                          const Tensors& tensors) const {
+  store_rows(
+      samples, tensors, [&](std::int64_t sample) { return features.holds(sample); },
+      [&](std::int64_t sample, const std::string& record) { features.store(sample, record); });
+}
+
+template <class Features, class Found>
+Tensors FeatureLayout::read_rows(Features& features, const Found& found) const {
   Tensors tensors;
   for (const Part& part : parts_) {
-    std::vector<std::int64_t> sizes{static_cast<std::int64_t>(found.records.size())};
+    std::vector<std::int64_t> sizes{static_cast<std::int64_t>(found.samples.size())};
     sizes.insert(sizes.end(), part.sizes.begin(), part.sizes.end());
     tensors.push_back(at::empty(sizes, part.stored));
   }
   std::string record(static_cast<std::size_t>(bytes_.count), '\0');
-  for (const RecordStore::Handle& one : found.records) {
-    ENSURE(one->size() == record.size(), "features of the layout's depth");
-  }
-  for (std::size_t row = 0; row < found.records.size(); ++row) {
+  ENSURE(found.bytes == record.size(), "features of the layout's depth");
+  for (std::size_t row = 0; row < found.samples.size(); ++row) {
     // A single tensor is read straight to where it is wanted.
     void* const into = parts_.size() == 1 ? static_cast<char*>(tensors[0].mutable_data_ptr()) +
                                                 row * parts_[0].bytes
                                           : record.data();
-    if (!cache.read(found, row, into)) return {};
+    if (!features.read(found, row, into)) return {};
     if (parts_.size() == 1) continue;
     const char* next = record.data();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -79,6 +95,14 @@ Tensors FeatureLayout::read(FeatureCache& cache, const FeatureCache::Found& foun
   }
   for (std::size_t i = 0; i < parts_.size(); ++i) tensors[i] = tensors[i].to(parts_[i].type);
   return tensors;
+}
+
+Tensors FeatureLayout::read(FeatureCache& cache, const FeatureCache::Found& found) const {
+  return read_rows(cache, found);
+}
+
+Tensors FeatureLayout::read(HostFeatures& features, const HostFeatures::Found& found) const {
+  return read_rows(features, found);
 }
 
 }  // namespace frazil

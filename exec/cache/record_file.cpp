@@ -43,8 +43,19 @@ constexpr std::size_t up_to_blocks(std::size_t size) {
 
 }  // namespace
 
+RecordFile::RecordFile(std::unique_ptr<File> file)
+    : file_(std::move(file)), is_direct_(file_->open_direct()) {}
+
 RecordFile::RecordFile(const FileSystem& files, const fs::path& folder)
-    : file_(open_nameless(files, folder)), is_direct_(file_->open_direct()) {}
+    : RecordFile(open_nameless(files, folder)) {}
+
+// Such a name is a link, which File does not follow.
+std::unique_ptr<RecordFile> RecordFile::of_descriptor(const FileSystem& files,
+                                                      const std::string& descriptor) {
+  const File::Opened opened{files.open(descriptor, O_RDWR | O_CLOEXEC)};
+  return std::unique_ptr<RecordFile>(
+      new RecordFile(std::make_unique<File>(files, descriptor, opened)));
+}
 
 void RecordFile::Free::operator()(std::byte* bytes) const { std::free(bytes); }
 

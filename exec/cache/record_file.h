@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,9 @@ class RecordFile {
  public:
   // Throws InputError if the folder takes no file. `files` outlives the object.
   RecordFile(const FileSystem& files, const std::filesystem::path& folder);
+  // Opens a file that a process has open, by the name of its descriptor: /proc/<pid>/fd/<number>.
+  static std::unique_ptr<RecordFile> of_descriptor(const FileSystem& files,
+                                                   const std::string& descriptor);
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
@@ -30,8 +34,12 @@ class RecordFile {
   void write(std::string_view bytes, std::int64_t place);
   // Reads what is there, at most `size` bytes, and returns how many.
   std::size_t read(void* bytes, std::size_t size, std::int64_t place);
+  // Returns the descriptor by which other processes of this host can open the file.
+  int number() const { return file_->number(); }
 
  private:
+  explicit RecordFile(std::unique_ptr<File> file);
+
   // Aligned memory of whole blocks.
   struct Free {
     void operator()(std::byte* bytes) const;

@@ -190,11 +190,7 @@ bool RecordStore::read_from_disk(const Record& record, void* bytes) {
 
 void RecordStore::count_traffic(FeatureTier tier, const TierTraffic& more) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  TierTraffic& traffic = tier == FeatureTier::kMemory ? memory_traffic_ : disk_traffic_;
-  traffic.written += more.written;
-  traffic.read += more.read;
-  traffic.writing += more.writing;
-  traffic.reading += more.reading;
+  (tier == FeatureTier::kMemory ? memory_traffic_ : disk_traffic_) += more;
 }
 
 TierTraffic RecordStore::traffic(FeatureTier tier) const {

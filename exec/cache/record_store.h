@@ -32,6 +32,14 @@ struct TierTraffic {
   Bytes read;
   Duration writing{0};
   Duration reading{0};
+
+  TierTraffic& operator+=(const TierTraffic& more) {
+    written += more.written;
+    read += more.read;
+    writing += more.writing;
+    reading += more.reading;
+    return *this;
+  }
   friend bool operator==(const TierTraffic&, const TierTraffic&) = default;
 };
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "exec/models/model_precision.h"
 #include "exec/models/vit.h"
 #include "exec/state/optimizer.h"
+#include "profiles/error.h"
 
 namespace frazil {
 
@@ -23,6 +25,24 @@ LoaderConfig loader_config(const RunConfig& config) {
   return {.micro_batch_size = config.micro_batch_size,
           .seed = config.seed,
           .augmentation = config.augmentation};
+}
+
+PrefixCacheOptions cache_options(const RunConfig& config, bool over_processes) {
+  const CacheConfig& cache = config.cache;
+  const std::optional<int> variants = count_variants(config.augmentation);
+  ENSURE(cache.is_on() && variants, "as many draws of each sample as the configuration names");
+  std::filesystem::path folder = cache.folder;
+  if (folder.empty()) {
+    folder = std::filesystem::temp_directory_path();
+  } else if (cache.disk.count > 0 && !std::filesystem::is_directory(folder)) {
+    throw InputError("run configuration", 0, "a cache in " + cache.folder + ", no folder",
+                     "a folder that is there");
+  }
+  return {.limits = {cache.memory, cache.disk, folder},
+          .precision = cache.precision,
+          .checks = cache.check,
+          .variants = *variants,
+          .shares = over_processes && cache.shared_by == CacheConfig::SharedBy::kHost};
 }
 
 ModelSpec make_model(const RunConfig& config) {

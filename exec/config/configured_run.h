@@ -1,7 +1,9 @@
 #pragma once
 // Turns a run configuration into what the rooms below config/ take, which know no configuration:
-// the options of a run, what its samples are made by, its model and the structure of that.
+// the options of a run and of its cache, what its samples are made by, its model and the structure
+// of that.
 
+#include "exec/cache/prefix_cache.h"
 #include "exec/config/run_config.h"
 #include "exec/data/sample_loader.h"
 #include "exec/models/model.h"
@@ -13,6 +15,10 @@ namespace frazil {
 RunOptions run_options(const RunConfig& config, const DeviceChoice& devices = {});
 
 LoaderConfig loader_config(const RunConfig& config);
+
+// Returns the options of the configured cache. Throws InputError if the folder of its file is not
+// there. Requires: a cache is configured.
+PrefixCacheOptions cache_options(const RunConfig& config, bool over_processes);
 
 // Makes the configured model, in the configured precision.
 ModelSpec make_model(const RunConfig& config);

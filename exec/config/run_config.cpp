@@ -214,6 +214,8 @@ CacheConfig parse_cache(const JsonCursor& object) {
     if (const Given check = fields.optional("check")) cache.check = check->boolean();
     cache.admission =
         static_cast<CacheConfig::Admission>(take_name(fields, "admission", kCacheAdmissions));
+    cache.shared_by =
+        static_cast<CacheConfig::SharedBy>(take_name(fields, "shared_by", kCacheSharing));
     take_link(fields, "memory", cache.memory_link);
     take_link(fields, "disk", cache.disk_link);
   }

@@ -116,6 +116,7 @@ std::string to_json(const CacheConfig& cache) {
        {"precision", name_text(kPrecisions, static_cast<std::size_t>(cache.precision))},
        {"check", cache.check ? "true" : "false"},
        {"admission", name_text(kCacheAdmissions, static_cast<std::size_t>(cache.admission))},
+       {"shared_by", name_text(kCacheSharing, static_cast<std::size_t>(cache.shared_by))},
        {"memory_bandwidth_bytes_per_second", std::to_string(cache.memory_link.bandwidth.count)},
        {"memory_latency_ns", std::to_string(cache.memory_link.latency.count())},
        {"disk_bandwidth_bytes_per_second", std::to_string(cache.disk_link.bandwidth.count)},

@@ -20,5 +20,6 @@ inline constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-se
 inline constexpr std::array<std::string_view, 2> kAugmentationKinds{"none", "shift"};
 inline constexpr std::array<std::string_view, 2> kCacheKinds{"off", "on"};
 inline constexpr std::array<std::string_view, 2> kCacheAdmissions{"predicted", "always"};
+inline constexpr std::array<std::string_view, 2> kCacheSharing{"host", "process"};
 
 }  // namespace frazil

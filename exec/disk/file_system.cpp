@@ -113,6 +113,11 @@ File::File(const FileSystem& files, const fs::path& path, int flags)
   check(descriptor_, "open");
 }
 
+File::File(const FileSystem& files, const fs::path& path, Opened opened)
+    : files_(files), path_(path), descriptor_(opened.descriptor) {
+  check(descriptor_, "open");
+}
+
 File::~File() {
   if (direct_ >= 0) files_.close(direct_);
   if (descriptor_ >= 0) files_.close(descriptor_);

@@ -48,6 +48,11 @@ FileSystem real_file_system();
 class File {
  public:
   File(const FileSystem& files, const std::filesystem::path& path, int flags);
+  // Takes over what opening gave, a descriptor or -errno; `path` is what errors name.
+  struct Opened {
+    int descriptor = -1;
+  };
+  File(const FileSystem& files, const std::filesystem::path& path, Opened opened);
   ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -67,6 +72,7 @@ class File {
   // tells what is wrong.
   bool read_direct(void* bytes, std::size_t size, std::int64_t place, std::size_t needed);
   static constexpr std::size_t kBlock = 4096;
+  int number() const { return descriptor_; }
   std::int64_t size();
   void truncate(std::int64_t size);
   void sync();

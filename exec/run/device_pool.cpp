@@ -255,10 +255,6 @@ std::vector<LayerDigest> DevicePool::cached_weights() {
   return all;
 }
 
-void DevicePool::use_cache(const std::vector<std::uint64_t>& hashes) {
-  if (cache_ != nullptr) cache_->use(program().activity.cached, hashes);
-}
-
 std::vector<Bytes> DevicePool::copied_blocks(const Plan& plan) const {
   const Activity activity = find_activity(structure_, plan.mask);
   std::vector<bool> freezes;
@@ -372,6 +368,7 @@ StepAnswer DevicePool::step(const StepOrder& order, const std::vector<Samples>& 
       [&](DeviceId device) { return program.executors[local(device)]->place(); });
   StepAnswer answer;
   answer.note = program.note;
+  if (input.cache != nullptr) answer.cache = tally();
   for (auto& some : losses) append(answer.losses, std::move(some));
   for (const auto& executor : program.executors) {
     const std::optional<LayerId> layer = executor->non_finite();

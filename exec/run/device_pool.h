@@ -61,9 +61,17 @@ class DevicePool {
   void adopt();
   void revert();
   // Returns the hashes of the weights of those cached layers whose first holder is here, and tells
-  // the cache, if there is one, the hashes of all cached layers in order.
+  // the cache, if there is one, the hashes of all cached layers in order, and how many features it
+  // may have of them.
   std::vector<LayerDigest> cached_weights();
-  void use_cache(const std::vector<std::uint64_t>& hashes);
+  CacheTally use_cache(const std::vector<std::uint64_t>& hashes, const FeatureRoom& room);
+  FeatureRoom room_for(const std::vector<std::uint64_t>& hashes) const;
+  // Tell the other processes of the host where the rows of the cache are, and take those of the
+  // first process of the host in their place. `offers` are by process.
+  StoreOffer offer_store() const;
+  void take_store(const std::vector<StoreOffer>& offers);
+  // Reads ahead for a step on these samples, in micro-batches of `size`: those that begin here.
+  void read_ahead(const std::vector<std::int64_t>& sample_ids, int size);
 
   StepAnswer step(const StepOrder& order, const std::vector<Samples>& micro_batches,
                   const std::vector<std::int64_t>& sample_ids);
@@ -111,6 +119,8 @@ class DevicePool {
   void refuse_after_failure() const;
   void run_job(const std::function<void(DeviceId)>& job,
                const std::function<std::string(DeviceId)>& where = {});
+  bool begins_here(MicroBatchId micro_batch) const;
+  CacheTally tally() const;
   bool commits(const Plan& plan) const;
   StepProgram make_step_program(const Plan& plan) const;
   void start(Program& program);

@@ -122,14 +122,37 @@ TransitionReport Run::transition_to(const Plan& plan) {
   return report;
 }
 
+// Processes of a host read each other's features, new ones too.
+void Run::share_stores() {
+  if (!group_ || shared_in_ == epoch_) return;
+  std::vector<StoreOffer> offers =
+      ask<StoreOffer>(OfferStoreJob{}, [this] { return pool_.offer_store(); });
+  std::sort(offers.begin(), offers.end(),
+            [](const StoreOffer& a, const StoreOffer& b) { return a.process < b.process; });
+  ask_done(TakeStoreJob{offers}, [&] { pool_.take_store(offers); });
+  shared_in_ = epoch_;
+}
+
+void Run::note(CacheTally tally) {
+  for (const std::string& warning : std::exchange(tally.warnings, {})) {
+    cache_warnings_.push_back(name_of(tally.process) + ": " + warning);
+  }
+  cache_tallies_[tally.process] = std::move(tally);
+}
+
 void Run::use_cache() {
   const auto cached = static_cast<std::size_t>(pool_.program().activity.cached);
   if (!pool_.has_cache()) return;
+  share_stores();
   const std::vector<std::uint64_t> hashes =
       hash_by_layer(joined(ask<std::vector<LayerDigest>>(
                         CachedWeightsJob{}, [this] { return pool_.cached_weights(); })),
                     cached);
-  ask_done(UseCacheJob{hashes}, [&] { pool_.use_cache(hashes); });
+  const FeatureRoom room = pool_.room_for(hashes);
+  for (CacheTally& tally :
+       ask<CacheTally>(UseCacheJob{hashes, room}, [&] { return pool_.use_cache(hashes, room); })) {
+    note(std::move(tally));
+  }
 }
 
 void Run::restore(std::vector<LayerState> layers) {
@@ -157,7 +180,9 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
       .measurement = measurement_,
       .records = record,
       .uses_cache = !sample_ids.empty(),
-      .longest_wait = options_.predicts_deadline ? step_deadline_.time() : Duration{0}};
+      .longest_wait = options_.predicts_deadline ? step_deadline_.time() : Duration{0},
+      .next = std::exchange(next_, std::nullopt),
+      .reads_ahead = reads_ahead_};
   std::set<int> voters;
   if (group_) {
     for (const DeviceId device : pool_.voters()) {
@@ -175,6 +200,9 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
     for (const std::string& note : group_->notes_of(process)) {
       answers.emplace_back().losses = decode<std::vector<LossSample>>(note);
     }
+  }
+  for (StepAnswer& answer : answers) {
+    if (answer.cache) note(*std::move(answer.cache));
   }
   const Duration wall = since(begin);
   step_deadline_.record(wall);

@@ -103,6 +103,19 @@ class Run {
   // Attaches a cache, which must outlive the run's steps. From the next transition on, plans that
   // cache the frozen prefix keep and find its features there.
   void attach(PrefixCache& cache) { pool_.attach(cache); }
+  // Returns what the caches of all processes have told last, also of those that are lost.
+  const std::map<int, CacheTally>& cache_tallies() const { return cache_tallies_; }
+  std::vector<std::string> take_cache_warnings() { return std::exchange(cache_warnings_, {}); }
+  // Names the samples of the step after the next one, so that members prepare them beside it; if
+  // `reads_cache`, also what their caches hold of them.
+  void expect(const SampleRange& next, bool reads_cache) {
+    next_ = next;
+    reads_ahead_ = reads_cache;
+  }
+  // Reads ahead for a step on these samples, in micro-batches of `size`, in this process.
+  void read_ahead(const std::vector<std::int64_t>& sample_ids, int size) {
+    pool_.read_ahead(sample_ids, size);
+  }
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 
   // Runs one step over the global micro-batches; the last ones may be missing or short (a short
@@ -197,7 +210,9 @@ class Run {
   std::vector<DeviceId> devices_of(const std::set<int>& processes) const;
   std::map<int, std::string> renew_world();
   void take_in(int process);
+  void share_stores();
   void use_cache();
+  void note(CacheTally tally);
   void limit_waits();
   std::string name_of(int process) const;
 
@@ -212,6 +227,11 @@ class Run {
   std::uint32_t epoch_ = 0;
   StepDeadline step_deadline_;
   Measurement measurement_;
+  std::optional<SampleRange> next_;
+  bool reads_ahead_ = false;
+  std::uint32_t shared_in_ = 0;  // the epoch in which processes have shared their caches; 0: none
+  std::map<int, CacheTally> cache_tallies_;  // by process
+  std::vector<std::string> cache_warnings_;
   DevicePool pool_;
   std::unique_ptr<ControlGroup> group_;  // none: all devices are in this process
 };

@@ -32,6 +32,8 @@ struct PoolPlace {
   // False: the devices of all processes of this machine share its cores.
   bool has_core_per_rank = true;
 
+  // Returns the number of this process in the run.
+  int process() const { return process_of.empty() ? 0 : process_of.at(first.index()); }
   bool is_here(DeviceId device) const {
     return device >= first && device.value < first.value + count;
   }

@@ -66,12 +66,14 @@ FeatureStore CacheAdmission::find_store(Bytes of_sample, const FeatureRoom& room
 
 CacheAdmission::Answer CacheAdmission::ask(const Plan& cached, const std::optional<Plan>& without,
                                            Step step, const FeatureCache::Source& source,
-                                           Bytes of_sample, const FeatureRoom& room) const {
+                                           Bytes of_sample, const FeatureRoom& room,
+                                           int caches) const {
   Answer answer;
   answer.depth = find_activity(options_.profile, cached).cached;
   FillQuestion& question = answer.question;
   question.store = find_store(of_sample, room);
   question.of_sample = of_sample;
+  question.caches = caches;
   question.epoch = run_.steps_per_epoch;
   question.micro_batches =
       run_.steps_per_epoch * cached.micro_batches() / batches_of(cached, options_.config);

@@ -36,9 +36,11 @@ class CacheAdmission {
   };
   // Answers for a new mask. `cached`: a plan with a cached prefix; `without`: the best plan that
   // caches nothing, if one fits. `source`: the features that are held. `of_sample` and `room`: size
-  // of, and room for, features at the end of that prefix.
+  // of, and room for, features at the end of that prefix, in each of `caches` caches that share
+  // nothing.
   Answer ask(const Plan& cached, const std::optional<Plan>& without, Step step,
-             const FeatureCache::Source& source, Bytes of_sample, const FeatureRoom& room) const;
+             const FeatureCache::Source& source, Bytes of_sample, const FeatureRoom& room,
+             int caches = 1) const;
 
  private:
   Duration step_time(const Plan& plan, int depth) const;  // for one configured batch

@@ -1,9 +1,10 @@
 #include "exec/train/cache_control.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <set>
 #include <utility>
 
+#include "exec/config/configured_run.h"
 #include "exec/data/augmentation.h"
 #include "planner/plan/activity.h"
 #include "profiles/error.h"
@@ -21,6 +22,14 @@ void fill_all(CacheAdmission::Answer& answer, const FeatureRoom& room) {
   if (question.steps > question.epoch && in_memory + on_disk > 0) {
     answer.choice = price_fill(question, in_memory, on_disk);
   }
+}
+
+// The prediction of a step is that of one that finds all its samples.
+std::string describe_caches(int caches) {
+  if (caches == 1) return "";
+  return ", in " + std::to_string(caches) +
+         " caches that share nothing, so that steps take longer than predicted until each has seen "
+         "every sample";
 }
 
 // Returns the number of layers that can be cached; throws InfeasibleError as find_activity does.
@@ -44,48 +53,40 @@ std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& pro
 
 CacheControl::CacheControl(const TrainOptions& options, const RunShape& shape, Run& run,
                            const Samples& samples)
-    : config_(options.config.cache),
+    : run_(run),
+      config_(options.config.cache),
       profile_(options.profile),
       variants_(count_variants(options.config.augmentation).value_or(1)),
       samples_(samples.count()),
       admission_(options, shape, samples_, variants_),
       round_(shape.steps_per_epoch * variants_) {
-  const CacheConfig& config = config_;
-  const bool is_durable = options.durable.has_value();
-  if (!config.is_on()) return;
-  ENSURE(count_variants(options.config.augmentation).has_value(),
-         "as many draws of each sample as the configuration names");
-  if (is_durable && config.precision == FeaturePrecision::kBfloat16) {
+  if (!config_.is_on()) return;
+  if (options.durable && config_.precision == FeaturePrecision::kBfloat16) {
     throw InputError("run configuration", 0, "a cache in bfloat16, which rounds",
                      "one in float32 where the run keeps checkpoints");
   }
-  if (config.disk.count > 0 && !config.folder.empty() &&
-      !std::filesystem::is_directory(config.folder)) {
-    throw InputError("run configuration", 0, "a cache in " + config.folder + ", no folder",
-                     "a folder that is there");
-  }
-  std::filesystem::path folder = config.folder;
-  if (folder.empty()) folder = std::filesystem::temp_directory_path();
-  const PrefixCacheOptions made{.limits = {config.memory, config.disk, folder},
-                                .precision = config.precision,
-                                .checks = config.check,
-                                .variants = variants_};
   cache_.emplace(run.model(), example_outputs(run.model(), narrow(samples, 0, 1)), samples.count(),
-                 options.cache_files, made);
+                 options.cache_files,
+                 cache_options(options.config, /*over_processes=*/options.world != nullptr));
   run.attach(*cache_);
   room_warning_ = warn_of_room(cache_->room(), samples_ * variants_);
 }
 
 bool CacheControl::admit(const Plan& cached, const std::optional<Plan>& without, Step step) {
   answer_.reset();
-  const FeatureCache::Source source = cache_->find_source();
+  const int caches = count_caches(cached);
+  FeatureCache::Source source = tally().source;
+  // A sample is looked for in one of the caches.
+  source.in_memory /= caches;
+  source.on_disk /= caches;
   const FeatureRoom room{cache_->room(FeatureTier::kMemory), cache_->room(FeatureTier::kDisk)};
   const int depth = count_cached(cached, profile_);
   const Bytes of_sample = cache_->bytes_per_sample(depth);
   // Either nothing crosses the boundary, or this depth is cached already.
   if (of_sample.count == 0 || depth == cache_->depth()) return true;
-  answer_ = admission_.ask(cached, without, step,
-                           depth > source.depth ? source : FeatureCache::Source{}, of_sample, room);
+  answer_ =
+      admission_.ask(cached, without, step, depth > source.depth ? source : FeatureCache::Source{},
+                     of_sample, room, caches);
   if (config_.admission == CacheConfig::Admission::kAlways) {
     fill_all(*answer_, room);
   } else if (answer_->fills) {
@@ -96,10 +97,26 @@ bool CacheControl::admit(const Plan& cached, const std::optional<Plan>& without,
   return answer_->fills || answer_->keeps_source || !without;
 }
 
+// Returns how many caches that share nothing serve the first stages of a plan. Before processes
+// have told where their features lie, those of a run are taken to be on one host.
+int CacheControl::count_caches(const Plan& plan) const {
+  const PoolPlace& place = run_.pool().place();
+  if (place.process_of.empty()) return 1;
+  std::set<int> begin;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const DeviceId device : pipeline.stages.front().devices) {
+      begin.insert(place.process_of.at(device.index()));
+    }
+  }
+  if (!run_.cache_tallies().empty()) return count_stores(run_.cache_tallies(), begin);
+  return config_.shared_by == CacheConfig::SharedBy::kHost ? 1 : static_cast<int>(begin.size());
+}
+
 CacheEvent CacheControl::describe_held(CacheChange change) const {
+  const CacheTally held = tally();
   const Bytes of_sample = cache_->bytes_per_sample();
-  const std::int64_t in_memory = cache_->count(FeatureTier::kMemory);
-  const std::int64_t on_disk = cache_->count(FeatureTier::kDisk);
+  const std::int64_t in_memory = held.in_memory;
+  const std::int64_t on_disk = held.on_disk;
   return {.change = change,
           .layers = cache_->depth(),
           .samples = in_memory + on_disk,
@@ -119,8 +136,9 @@ void CacheControl::begin(const Plan& plan, Step step) {
     note_left(step);
   }
   course_ = {.depth = depth, .answer = answer, .first = step};
-  course_.counts = cache_->counts();
-  course_.checked = cache_->checked();
+  const CacheTally now = tally();
+  course_.counts = now.counts;
+  course_.checked = now.checked;
   declined_.clear();
   if (!answer) return;
   const FillChoice& choice = answer->choice;
@@ -142,25 +160,21 @@ void CacheControl::begin(const Plan& plan, Step step) {
   note(step, event);
 }
 
-Duration CacheControl::reading() const {
-  return cache_->traffic(FeatureTier::kMemory).reading +
-         cache_->traffic(FeatureTier::kDisk).reading;
-}
-
 void CacheControl::add_step(Step step, Step places, Duration time) {
   if (!cache_ || course_.depth == 0) return;
-  held_ = cache_->find_source();
+  const CacheTally now = tally();
+  held_ = now.source;
   const Step before = course_.steps;
   course_.steps += places;
   course_.time += time;
-  const FeatureCounts counts = cache_->counts();
+  const FeatureCounts& counts = now.counts;
   if (counts.turned_away > course_.counts.turned_away && !course_.is_full) {
     course_.is_full = true;
     note(step + places, describe_held(CacheChange::kFull));
   }
   note_left(step + places);
   if (before >= round_ || course_.steps < round_) return;
-  course_.reading = reading();
+  course_.reading = now.reading();
   course_.filled = counts;
   if (!course_.answer || !course_.answer->fills) return;
   CacheEvent event = describe_held(CacheChange::kFilled);
@@ -171,7 +185,7 @@ void CacheControl::add_step(Step step, Step places, Duration time) {
 
 // Notes that features of the depth before have left, once none is there.
 void CacheControl::note_left(Step step) {
-  if (before_.depth == 0 || cache_->depth_before() == before_.depth) return;
+  if (before_.depth == 0 || tally().depth_before == before_.depth) return;
   note(step, {.change = CacheChange::kLeft,
               .layers = before_.depth,
               .samples = before_.in_memory + before_.on_disk,
@@ -183,7 +197,7 @@ void CacheControl::note_left(Step step) {
 void CacheControl::end_course(Step step) {
   if (course_.depth == 0) return;
   note_read(step);
-  const std::int64_t checked = cache_->checked() - course_.checked;
+  const std::int64_t checked = tally().checked - course_.checked;
   if (checked > 0) {
     note(step, {.change = CacheChange::kChecked,
                 .layers = course_.depth,
@@ -198,7 +212,8 @@ void CacheControl::end_course(Step step) {
 void CacheControl::note_read(Step step) {
   const Step steps = course_.steps - round_;
   if (steps <= 0) return;
-  const FeatureCounts now = cache_->counts();
+  const CacheTally told = tally();
+  const FeatureCounts& now = told.counts;
   const std::int64_t found = now.found - course_.filled.found;
   const std::int64_t before = now.found_before - course_.filled.found_before;
   const std::int64_t asked = found + before + now.missed - course_.filled.missed;
@@ -212,7 +227,7 @@ void CacheControl::note_read(Step step) {
   if (course_.answer && course_.answer->fills) {
     event.predicted = course_.answer->choice.reading * steps / round_;
   }
-  event.measured = reading() - course_.reading;
+  event.measured = told.reading() - course_.reading;
   event.note = std::to_string(found) + " of " + std::to_string(asked) + " samples found";
   if (before > 0) event.note += ", " + std::to_string(before) + " at the depth before";
   note(step, event);
@@ -220,16 +235,6 @@ void CacheControl::note_read(Step step) {
 
 void CacheControl::end(Step steps) {
   if (cache_) end_course(steps);
-}
-
-void CacheControl::expect(const std::vector<std::int64_t>& samples, int size) {
-  std::vector<ReadAhead::SampleIds> micro_batches;
-  const auto count = static_cast<std::ptrdiff_t>(samples.size());
-  for (std::ptrdiff_t begin = 0; begin < count; begin += size) {
-    const std::ptrdiff_t end = std::min<std::ptrdiff_t>(begin + size, count);
-    micro_batches.emplace_back(samples.begin() + begin, samples.begin() + end);
-  }
-  cache_->expect(std::move(micro_batches));
 }
 
 std::string CacheControl::describe(const Plan& plan, const ModelProfile& profile) const {
@@ -241,6 +246,7 @@ std::string CacheControl::describe(const Plan& plan, const ModelProfile& profile
            std::to_string(cache_->bytes_per_sample().count) + " bytes a sample in " +
            std::string(name_of(config_.precision)) +
            (variants_ > 1 ? ", in " + std::to_string(variants_) + " variants" : "") +
+           describe_caches(count_caches(plan)) +
            (rounds ? ", which rounds: losses are not those of a run without a cache" : "");
   }
   try {
@@ -254,19 +260,27 @@ std::string CacheControl::describe(const Plan& plan, const ModelProfile& profile
 std::vector<std::string> CacheControl::take_warnings() {
   if (!cache_) return {};
   std::vector<std::string> warnings = cache_->take_warnings();
+  for (std::string& told : run_.take_cache_warnings()) warnings.push_back(std::move(told));
   if (!room_warning_.empty()) warnings.push_back(std::exchange(room_warning_, {}));
   return warnings;
 }
 
 std::optional<CacheReport> CacheControl::report() const {
   if (!cache_) return std::nullopt;
-  return CacheReport{.depth = cache_->depth(),
+  const CacheTally all = tally();
+  CacheReport report{.depth = cache_->depth(),
                      .bytes_per_sample = cache_->bytes_per_sample(),
                      .precision = config_.precision,
-                     .counts = cache_->counts(),
-                     .micro_batches = cache_->prefix_counts(),
-                     .in_memory = cache_->used(FeatureTier::kMemory),
-                     .on_disk = cache_->used(FeatureTier::kDisk)};
+                     .counts = all.counts,
+                     .micro_batches = all.micro_batches,
+                     .in_memory = all.used_in_memory,
+                     .on_disk = all.used_on_disk,
+                     .caches = count_stores(run_.cache_tallies(), run_.processes())};
+  if (run_.cache_tallies().size() < 2) return report;
+  for (const auto& [process, told] : run_.cache_tallies()) {
+    report.processes[process] = told.counts;
+  }
+  return report;
 }
 
 }  // namespace frazil

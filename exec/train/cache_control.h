@@ -1,6 +1,8 @@
 #pragma once
 // CacheControl is the cache of the frozen prefix in a run: it makes the cache as the configuration
-// says, is told which samples a step works on, and tells what the cache did.
+// says, is told which samples a step works on, and tells what the cache did. In a run over
+// processes, each of which has a cache (exec/run/pool_cache.cpp), it decides for all by what all
+// have told.
 
 #include <optional>
 #include <string>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "exec/cache/cache_report.h"
+#include "exec/cache/cache_tally.h"
 #include "exec/cache/prefix_cache.h"
 #include "exec/config/run_config.h"
 #include "exec/run/run.h"
@@ -46,10 +49,11 @@ class CacheControl {
   // True if something is cached. A step then tells which samples it works on, by their cache
   // numbers.
   bool is_used() const { return cache_ && cache_->depth() > 0; }
-  // True if every sample has been seen at the depth in force. What is not cached then has no room.
-  bool is_filled() const { return course_.steps >= round_; }
-  // Reads ahead for a step on these samples, in micro-batches of `size`.
-  void expect(const std::vector<std::int64_t>& samples, int size);
+  // True if every sample has been seen at the depth in force, so that what is not cached has no
+  // room. Of several caches that share nothing, each goes on to fill.
+  bool is_filled() const {
+    return course_.steps >= round_ && count_stores(run_.cache_tallies(), run_.processes()) == 1;
+  }
   // Returns what is cached under the plan that has come into force, or why nothing is, as the
   // continuation of a sentence; empty if there is nothing to say.
   std::string describe(const Plan& plan, const ModelProfile& profile) const;
@@ -72,13 +76,15 @@ class CacheControl {
     std::int64_t checked = 0;
     bool is_full = false;
   };
+  CacheTally tally() const { return join_tallies(run_.cache_tallies(), run_.processes()); }
+  int count_caches(const Plan& plan) const;
   CacheEvent describe_held(CacheChange change) const;
   void note(Step step, CacheEvent event) { events_.push_back({step, std::move(event)}); }
   void note_left(Step step);
   void end_course(Step step);
-  Duration reading() const;
   void note_read(Step step);
 
+  Run& run_;
   const CacheConfig& config_;
   const ModelProfile& profile_;
   int variants_;

@@ -380,8 +380,9 @@ class Training {
   // next epoch begins with.
   void expect(const SampleRange& range) {
     loader_.expect(range);
-    if (!cache_.is_used() || (range.epoch != epoch_ && !cache_.is_filled())) return;
-    cache_.expect(loader_.cache_numbers(range), config_.micro_batch_size);
+    const bool reads_cache = cache_.is_used() && (range.epoch == epoch_ || cache_.is_filled());
+    run_.expect(range, reads_cache);
+    if (reads_cache) run_.read_ahead(loader_.cache_numbers(range), config_.micro_batch_size);
   }
 
   // Takes a step and returns the place of the next one: this one, if a process was lost before the

@@ -23,6 +23,35 @@ std::string hash_text(std::uint64_t hash) {
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+nlohmann::ordered_json to_answer(const CacheReport& cache) {
+  const FeatureCounts& counts = cache.counts;
+  nlohmann::ordered_json answer{{"layers", cache.depth},
+                                {"bytes_per_sample", cache.bytes_per_sample.count},
+                                {"rounds", cache.precision == FeaturePrecision::kBfloat16},
+                                {"stored", counts.stored},
+                                {"found", counts.found},
+                                {"found_at_depth_before", counts.found_before},
+                                {"missed", counts.missed},
+                                {"lost", counts.lost},
+                                {"without_room", counts.turned_away},
+                                {"micro_batches", cache.micro_batches.asked},
+                                {"micro_batches_without_prefix", cache.micro_batches.whole},
+                                {"micro_batches_in_part", cache.micro_batches.parts},
+                                {"memory_bytes", cache.in_memory.count},
+                                {"disk_bytes", cache.on_disk.count}};
+  if (cache.processes.empty()) return answer;
+  answer["caches"] = cache.caches;
+  answer["processes"] = nlohmann::ordered_json::array();
+  for (const auto& [process, own] : cache.processes) {
+    answer["processes"].push_back({{"process", process},
+                                   {"stored", own.stored},
+                                   {"found", own.found},
+                                   {"found_at_depth_before", own.found_before},
+                                   {"missed", own.missed}});
+  }
+  return answer;
+}
+
 nlohmann::ordered_json to_answer(const TrainResult& result) {
   nlohmann::ordered_json answer;
   answer["accuracy"] = result.accuracy;
@@ -36,23 +65,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
   answer["state_hash"] = hash_text(result.weight_hash);
   answer["process_peak_resident_bytes"] = result.process_peak_resident.count;
-  if (result.cache) {
-    const FeatureCounts& counts = result.cache->counts;
-    answer["cache"] = {{"layers", result.cache->depth},
-                       {"bytes_per_sample", result.cache->bytes_per_sample.count},
-                       {"rounds", result.cache->precision == FeaturePrecision::kBfloat16},
-                       {"stored", counts.stored},
-                       {"found", counts.found},
-                       {"found_at_depth_before", counts.found_before},
-                       {"missed", counts.missed},
-                       {"lost", counts.lost},
-                       {"without_room", counts.turned_away},
-                       {"micro_batches", result.cache->micro_batches.asked},
-                       {"micro_batches_without_prefix", result.cache->micro_batches.whole},
-                       {"micro_batches_in_part", result.cache->micro_batches.parts},
-                       {"memory_bytes", result.cache->in_memory.count},
-                       {"disk_bytes", result.cache->on_disk.count}};
-  }
+  if (result.cache) answer["cache"] = to_answer(*result.cache);
   answer["phases"] = nlohmann::ordered_json::array();
   for (const TrainPhase& phase : result.phases) {
     answer["phases"].push_back(

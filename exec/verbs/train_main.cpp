@@ -235,18 +235,13 @@ void write_files(const TrainResult& result, const fs::path& folder) {
 }
 
 // Returns the number of processes of the run.
-int count_processes(const Flags& flags, int devices, const std::optional<JoinedWorld>& joined,
-                    const TrainOptions& options) {
+int count_processes(const Flags& flags, int devices, const std::optional<JoinedWorld>& joined) {
   const int processes = joined ? joined->processes : integer_or(flags, "procs", 1, 1, devices);
   if (processes > devices) {
     throw InputError("command line", 0,
                      std::to_string(processes) + " processes for " + std::to_string(devices) +
                          (devices == 1 ? " device" : " devices"),
                      "a cluster with a device for each");
-  }
-  if (processes > 1 && options.config.cache.is_on()) {
-    refuse_flags(std::to_string(processes) + " processes with a cache of the frozen prefix",
-                 "one of the two: each process would have to keep every sample");
   }
   return processes;
 }
@@ -318,7 +313,7 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   check_machine("train", options.processors, devices, quiet);
   options.stop = [&] { return signals.received() != 0; };
   std::optional<MemberProcesses> members;  // outlives the run that it serves
-  const int processes = count_processes(flags, devices, joined, options);
+  const int processes = count_processes(flags, devices, joined);
   options.places = count_places(flags, processes, devices);
   const bool restarts = is_set(flags, "restart-lost");
   if (restarts && joined) {

@@ -165,6 +165,13 @@ std::string print_trajectory(const PlannedTrajectory& planned) {
       planned.caches ? "always the best, nothing cached" : "always the best plan of the moment",
       planned.greedy, planned.best.total);
   if (planned.online) text += online_row(*planned.online);
+  if (planned.caches && planned.caches->hosts > 1) {
+    text += fmt::format(
+        "note: the times are those of one cache that all pipelines share; pipelines on {} hosts "
+        "share "
+        "none, and find fewer samples\n",
+        planned.caches->hosts);
+  }
   return text;
 }
 
@@ -197,6 +204,7 @@ std::string trajectory_json(const PlannedTrajectory& planned) {
       json["fills"].push_back(fill_json(planned, fill));
     }
     json["nothing_cached_ns"] = total_json(planned.uncached);
+    if (planned.caches->hosts > 1) json["one_cache_for_hosts"] = planned.caches->hosts;
   }
   json["total_ns"] = planned.best.total.count();
   json["one_plan_ns"] = total_json(planned.held);

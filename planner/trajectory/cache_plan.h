@@ -34,6 +34,9 @@ struct CachePlan {
   // The bytes that the smallest features take, if no tier has room for the features of any mask;
   // else none.
   std::optional<Bytes> least_room = std::nullopt;
+  // Hosts of the devices. The times are those of one cache that all pipelines share, and those of
+  // several hosts share none.
+  int hosts = 1;
 };
 
 }  // namespace frazil

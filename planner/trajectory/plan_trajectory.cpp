@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "planner/search/advice.h"
@@ -37,6 +38,12 @@ MaskTable list_masks(const std::vector<ForecastSegment>& segments) {
     table.of_segment.push_back(place->second);
   }
   return table;
+}
+
+int count_hosts(const Cluster& cluster) {
+  std::set<HostId> hosts;
+  for (const Device& device : cluster.devices) hosts.insert(device.host);
+  return static_cast<int>(hosts.size());
 }
 
 void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
@@ -356,7 +363,9 @@ PlannedTrajectory plan_trajectory(Setting setting, const std::vector<ForecastSeg
                                   const TrajectoryOptions& options) {
   ENSURE(!segments.empty() && options.plans_per_mask >= 1 && options.decide_every >= 1,
          "some segment, some candidate, some step between decisions");
-  return Planner(setting, segments, options).plan();
+  PlannedTrajectory planned = Planner(setting, segments, options).plan();
+  if (planned.caches) planned.caches->hosts = count_hosts(setting.cluster());
+  return planned;
 }
 
 }  // namespace frazil

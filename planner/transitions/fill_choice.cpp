@@ -48,6 +48,32 @@ Duration find_work(const FillQuestion& question, std::int64_t kept) {
          scale((saved - fixed) * question.epoch, all - kept, all);
 }
 
+// Returns what an epoch takes of which so many of the samples kept are missing, over one of which
+// none is. They are computed and written.
+Duration find_excess(const FillQuestion& question, std::int64_t kept, std::int64_t missing,
+                     Duration reading, Duration none_missing) {
+  const Duration work = find_work(question, kept - missing);
+  const Duration reads = scale(reading, kept - missing, kept);
+  return std::max(work, reads) + scale(reading, missing, kept) - none_missing;
+}
+
+// Returns what the steps after the filling epoch take because other caches have the samples.
+Duration find_warming(const FillQuestion& question, std::int64_t kept, Duration reading,
+                      Duration none_missing) {
+  constexpr int kFraction = 20;  // bits
+  Duration warming{0};
+  Wide expected = static_cast<Wide>(kept) << kFraction;
+  for (Step left = question.steps - question.epoch; left > 0; left -= question.epoch) {
+    expected = expected * (question.caches - 1) / question.caches;
+    const auto missing =
+        static_cast<std::int64_t>((expected + (1 << (kFraction - 1))) >> kFraction);
+    if (missing == 0) break;
+    warming += scale(find_excess(question, kept, missing, reading, none_missing),
+                     std::min(left, question.epoch), question.epoch);
+  }
+  return warming;
+}
+
 FillChoice price(const FillQuestion& question, Kept kept) {
   FillChoice choice{.in_memory = kept.in_memory, .on_disk = kept.on_disk};
   choice.reading = transfer_time(question, kept);
@@ -56,8 +82,10 @@ FillChoice price(const FillQuestion& question, Kept kept) {
   const Step rest = question.steps - question.epoch;
   const Duration work = find_work(question, kept.in_memory + kept.on_disk);
   const Duration reads = std::max(work, choice.reading);
-  choice.total = choice.fill + scale(reads, rest, question.epoch);
-  const Duration missing = choice.fill - question.without * question.epoch;
+  const Duration warming =
+      find_warming(question, kept.in_memory + kept.on_disk, choice.reading, reads);
+  choice.total = choice.fill + scale(reads, rest, question.epoch) + warming;
+  const Duration missing = choice.fill + warming - question.without * question.epoch;
   if (missing <= Duration{0}) {
     choice.break_even = question.epoch;
   } else if (const Duration saved = question.without * question.epoch - reads;
@@ -135,7 +163,10 @@ std::string explain(const FillQuestion& question, const FillChoice& choice) {
     return fmt::format("no tier has room for a sample's {} bytes", question.of_sample.count);
   }
   const std::string kept =
-      fmt::format("{} of {} samples", choice.samples(), question.store.samples);
+      fmt::format("{} of {} samples{}", choice.samples(), question.store.samples,
+                  question.caches == 1
+                      ? ""
+                      : fmt::format(" in each of {} caches that share nothing", question.caches));
   if (!choice.pays()) {
     return fmt::format("with {} the {} steps left take {:.3f} ms, without {:.3f} ms", kept,
                        question.steps, to_ms(choice.total), to_ms(choice.without));

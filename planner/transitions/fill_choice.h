@@ -9,8 +9,11 @@
 // totals
 //   fill(n)  = epoch x fills + writing n
 //   total(n) = fill(n) + (steps - epoch)/epoch x max(epoch x work(n), reading n)
-// are compared with steps x without. In each of the two ways total is a line in n up to where
-// reading overtakes work, and rises from there on, so that only the ends of lines are looked at.
+// are compared with steps x without. Where the pipelines have several caches that share nothing, a
+// sample is looked for in any of them, which does not have it after e epochs with the probability
+// (1 - 1/caches)^e: it is then computed and written again, which total(n) adds. In each of the two
+// ways total is a line in n up to where reading overtakes work, and rises from there on, so that
+// only the ends of lines are looked at.
 
 #include <cstdint>
 #include <optional>
@@ -31,6 +34,7 @@ struct FillQuestion {
   Duration fills{0};    // a step that finds no features, writing left out
   Duration reads{0};    // a step that finds all features, reading left out
   Duration fixed{0};    // part of fills - reads that does not depend on how many are missing
+  int caches = 1;       // that share nothing; `store` is one of them
 };
 
 // The best choice. Nothing is kept if nothing fits, or if no step is left to read in.

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "exec/cache/cache_tally.h"
+#include "exec/cache/store_offer.h"
 #include "exec/control/wire.h"
 #include "exec/run/jobs/device_runs.h"
 #include "exec/run/jobs/jobs.h"
@@ -44,8 +46,17 @@ struct TakeJob {};           // answer: MoveReport
 struct AdoptJob {};          // answer: Done
 struct RevertJob {};         // answer: Done
 struct CachedWeightsJob {};  // answer: list of LayerDigest
-struct UseCacheJob {         // answer: Done
+// Tell where this process has rows of cached features that other processes can open. Answer:
+// StoreOffer.
+struct OfferStoreJob {};
+// Take the rows of one process of the host. Answer: Done.
+struct TakeStoreJob {
+  std::vector<StoreOffer> offers;  // of all processes
+};
+// Cache layers with these weights, which may have so many features. Answer: CacheTally.
+struct UseCacheJob {
   std::vector<std::uint64_t> hashes;
+  FeatureRoom room;
 };
 struct RestoreJob {};  // answer: Done
 struct StepJob {       // answer: StepAnswer
@@ -64,10 +75,10 @@ struct NonFiniteJob {};          // answer: LayerId, if there is one
 struct GatherJob {};             // answer: Done; the states go to device 0
 struct LayerSamplesJob {};       // answer: list of LayerSample
 
-using Job =
-    std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob, CachedWeightsJob,
-                 UseCacheJob, RestoreJob, StepJob, EvaluateJob, SketchJob, IntervalGradientsJob,
-                 ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob, ConnectJob>;
+using Job = std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob,
+                         CachedWeightsJob, OfferStoreJob, TakeStoreJob, UseCacheJob, RestoreJob,
+                         StepJob, EvaluateJob, SketchJob, IntervalGradientsJob, ClearSumsJob,
+                         DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob, ConnectJob>;
 
 struct Done {};
 
@@ -112,8 +123,14 @@ void archive(A&, RevertJob&) {}
 template <class A>
 void archive(A&, CachedWeightsJob&) {}
 template <class A>
+void archive(A&, OfferStoreJob&) {}
+template <class A>
+void archive(A& a, TakeStoreJob& j) {
+  a(j.offers);
+}
+template <class A>
 void archive(A& a, UseCacheJob& j) {
-  a(j.hashes);
+  a(j.hashes, j.room);
 }
 template <class A>
 void archive(A&, RestoreJob&) {}
@@ -153,8 +170,37 @@ void archive(A& a, Measurement& m) {
 }
 template <class A>
 void archive(A& a, StepOrder& o) {
-  a(o.step, o.learning_rate, o.rate_factors, o.measurement, o.records, o.uses_cache,
-    o.longest_wait);
+  a(o.step, o.learning_rate, o.rate_factors, o.measurement, o.records, o.uses_cache, o.longest_wait,
+    o.next, o.reads_ahead);
+}
+template <class A>
+void archive(A& a, StoreOffer& o) {
+  a(o.host, o.process, o.pid, o.memory, o.disk, o.id);
+}
+template <class A>
+void archive(A& a, FeatureRoom& r) {
+  a(r.in_memory, r.on_disk);
+}
+template <class A>
+void archive(A& a, FeatureCounts& c) {
+  a(c.stored, c.found, c.found_before, c.missed, c.promoted, c.lost, c.turned_away);
+}
+template <class A>
+void archive(A& a, PrefixCounts& c) {
+  a(c.asked, c.whole, c.parts);
+}
+template <class A>
+void archive(A& a, TierTraffic& t) {
+  a(t.written, t.read, t.writing, t.reading);
+}
+template <class A>
+void archive(A& a, FeatureCache::Source& s) {
+  a(s.depth, s.feature, s.in_memory, s.on_disk);
+}
+template <class A>
+void archive(A& a, CacheTally& t) {
+  a(t.process, t.store, t.counts, t.micro_batches, t.checked, t.memory, t.disk, t.source,
+    t.depth_before, t.in_memory, t.on_disk, t.used_in_memory, t.used_on_disk, t.warnings);
 }
 template <class A>
 void archive(A& a, GradientSquares& s) {
@@ -198,7 +244,8 @@ void archive(A& a, WeightRead& r) {
 }
 template <class A>
 void archive(A& a, StepAnswer& s) {
-  a(s.losses, s.non_finite_gradient, s.gradient_squares, s.spans, s.memory, s.weight_reads, s.note);
+  a(s.losses, s.non_finite_gradient, s.gradient_squares, s.spans, s.memory, s.weight_reads, s.note,
+    s.cache);
 }
 template <class A>
 void archive(A& a, LossTerm& t) {

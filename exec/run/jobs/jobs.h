@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "exec/cache/cache_tally.h"
 #include "exec/measuring/memory_account.h"
 #include "exec/measuring/recorder.h"
 #include "exec/run/jobs/layer_digest.h"
 #include "exec/run/loss_sample.h"
 #include "exec/state/weight_versions.h"
+#include "exec/tensors/sample_range.h"
 #include "profiles/units.h"
 #include "traces/timeline.h"
 
@@ -28,6 +30,9 @@ struct StepOrder {
   bool records = false;      // spans are answered
   bool uses_cache = false;   // the samples' numbers in a cache are told
   Duration longest_wait{0};  // 0: as before
+  // The samples of the next step, which every process can prepare, and read from its cache.
+  std::optional<SampleRange> next = {};
+  bool reads_ahead = false;
 };
 
 struct StepAnswer {
@@ -38,7 +43,8 @@ struct StepAnswer {
   std::vector<Span> spans;
   std::vector<MeasuredMemory> memory;
   std::vector<WeightRead> weight_reads;
-  std::string note;  // what ran in place of the plan's schedule, and why
+  std::string note;                 // what ran in place of the plan's schedule, and why
+  std::optional<CacheTally> cache;  // none: the step used no cache
 };
 
 struct StepResult {

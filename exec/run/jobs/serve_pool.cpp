@@ -53,9 +53,13 @@ class JobServer {
     return done();
   }
   std::string operator()(const CachedWeightsJob&) { return encode(pool_.cached_weights()); }
-  std::string operator()(const UseCacheJob& job) {
-    pool_.use_cache(job.hashes);
+  std::string operator()(const OfferStoreJob&) { return encode(pool_.offer_store()); }
+  std::string operator()(const TakeStoreJob& job) {
+    pool_.take_store(job.offers);
     return done();
+  }
+  std::string operator()(const UseCacheJob& job) {
+    return encode(pool_.use_cache(job.hashes, job.room));
   }
   std::string operator()(const RestoreJob&) {
     pool_.restore({});
@@ -65,7 +69,13 @@ class JobServer {
     if (job.order.longest_wait > Duration{0}) member_.set_patience(job.order.longest_wait);
     const std::vector<std::int64_t> numbers =
         job.order.uses_cache ? source_.cache_numbers(job.range) : std::vector<std::int64_t>();
-    return encode(pool_.step(job.order, source_.micro_batches(job.range), numbers));
+    const std::vector<Samples> micro_batches = source_.micro_batches(job.range);
+    if (job.order.next && source_.expect) source_.expect(*job.order.next);
+    if (job.order.next && job.order.reads_ahead) {
+      pool_.read_ahead(source_.cache_numbers(*job.order.next),
+                       pool_.program().plan.micro_batch_size);
+    }
+    return encode(pool_.step(job.order, micro_batches, numbers));
   }
   std::string operator()(const EvaluateJob& job) {
     return encode(pool_.evaluate(source_.part(job.part), job.micro_batch_size));

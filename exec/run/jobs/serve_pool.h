@@ -19,6 +19,8 @@ struct MemberSource {
   std::function<const Samples&(SamplePart)> part;
   RunWorld::Join join;
   RunWorld::Connect connect = {};
+  // Prepares the samples of the next step in the background; none: they are made when asked for.
+  std::function<void(const SampleRange&)> expect = {};
 };
 
 // Serves until the leader dismisses this member, and returns how. Throws PeerLost if the leader is

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "exec/cache/prefix_cache.h"
 #include "exec/communication/process_communicator.h"
 #include "exec/config/configured_data.h"
 #include "exec/config/configured_run.h"
@@ -72,6 +73,7 @@ class MemberRun {
       keep_to_cores(place.first.index(), static_cast<std::size_t>(place.count));
     pool_ = std::make_unique<DevicePool>(make_model(config_), config_.optimizer, config_.seed,
                                          place, options_);
+    if (config_.cache.is_on()) make_cache();
   }
 
   DevicePool& pool() { return *pool_; }
@@ -83,10 +85,18 @@ class MemberRun {
         .cache_numbers = [this](const SampleRange& range) { return loader_.cache_numbers(range); },
         .part = [this](SamplePart part) -> const Samples& { return samples_of(part); },
         .join = join_,
-        .connect = connect_};
+        .connect = connect_,
+        .expect = [this](const SampleRange& range) { loader_.expect(range); }};
   }
 
  private:
+  void make_cache() {
+    const ModelSpec& model = pool_->model();
+    cache_.emplace(model, example_outputs(model, narrow(data_.train, 0, 1)), data_.train.count(),
+                   files_, cache_options(config_, /*over_processes=*/true));
+    pool_->attach(*cache_);
+  }
+
   const Samples& samples_of(SamplePart part) const {
     switch (part) {
       case SamplePart::kTest:
@@ -107,6 +117,8 @@ class MemberRun {
   std::shared_ptr<PeerLinks> links_;
   RunWorld::Join join_;
   RunWorld::Connect connect_;
+  FileSystem files_ = real_file_system();
+  std::optional<PrefixCache> cache_;  // outlives the pool, which uses it
   std::unique_ptr<DevicePool> pool_;
 };
 

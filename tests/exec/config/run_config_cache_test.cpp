@@ -31,12 +31,13 @@ TEST(CacheConfig, TakesLimitsFolderPrecisionAndCheckAndRoundTrips) {
   expected.precision = FeaturePrecision::kBfloat16;
   expected.check = true;
   expected.admission = CacheConfig::Admission::kAlways;
+  expected.shared_by = CacheConfig::SharedBy::kProcess;
   expected.memory_link = {Duration{7}, BytesPerSecond{5'000}};
   expected.disk_link = {Duration{9}, BytesPerSecond{3'000}};
   const RunConfig config = parse_cache(
       R"({"kind": "on", "memory_bytes": 0, "disk_bytes": 1099511627776, "folder": "features",
           "precision": "bfloat16", "check": true, "admission": "always",
-          "memory_bandwidth_bytes_per_second": 5000, "memory_latency_ns": 7,
+          "shared_by": "process", "memory_bandwidth_bytes_per_second": 5000, "memory_latency_ns": 7,
           "disk_bandwidth_bytes_per_second": 3000, "disk_latency_ns": 9})");
   EXPECT_EQ(config.cache, expected);
   EXPECT_EQ(parse_run_config(to_json(config), "run.json"), config);
@@ -69,11 +70,13 @@ TEST(CacheConfig, RefusesWhatItDoesNotKnow) {
       {R"({"kind": "on", "check": 1})", "found `1` at $.cache.check, expected `true` or `false`"},
       {R"({"kind": "on", "bytes": 1})",
        R"(found the unknown key "bytes" at $.cache, expected no keys but "kind", "memory_bytes", )"
-       R"("disk_bytes", "folder", "precision", "check", "admission", )"
+       R"("disk_bytes", "folder", "precision", "check", "admission", "shared_by", )"
        R"("memory_bandwidth_bytes_per_second", "memory_latency_ns", )"
        R"("disk_bandwidth_bytes_per_second", "disk_latency_ns")"},
       {R"({"kind": "on", "admission": "never"})",
        R"(found `"never"` at $.cache.admission, expected "predicted" or "always")"},
+      {R"({"kind": "on", "shared_by": "hosts"})",
+       R"(found `"hosts"` at $.cache.shared_by, expected "host" or "process"; did you mean host?)"},
       {R"({"kind": "on", "disk_bandwidth_bytes_per_second": 0})",
        "found `0` at $.cache.disk_bandwidth_bytes_per_second, expected an integer from 1 to "
        "9007199254740992"}};

@@ -26,7 +26,8 @@ ProcessShape next_shape(int devices) {
   const unsigned call = calls++;
   const int processes = call % 2 == 0 ? devices : std::min(devices, 2);
   return {spread_devices(devices, processes),
-          call % 3 == 2 ? ProcessLinks::kTcp : ProcessLinks::kUnix};
+          call % 3 == 2 ? ProcessLinks::kTcp : ProcessLinks::kUnix,
+          {}};
 }
 
 std::array<Descriptor, 2> connect_by_tcp(const Descriptor& listener) {
@@ -208,7 +209,12 @@ void MemberThreads::serve_as(Member& own) {
   try {
     const std::optional<OrderMessage> setup = control.next();
     if (!setup) return;
+    std::unique_ptr<PrefixCache> cache;
     DevicePool pool(model_, optimizer_, seed_, place_of(shape_.process_of, own.process), options_);
+    if (shape_.make_cache) {
+      cache = shape_.make_cache(pool.model());
+      pool.attach(*cache);
+    }
     own.pool.store(&pool);
     control.answer(setup->number, encode(Done{}));
     const MemberSource source{.micro_batches =

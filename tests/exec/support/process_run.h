@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "exec/cache/prefix_cache.h"
 #include "exec/links/gloo_group.h"
 #include "exec/links/peer_sockets.h"
 #include "exec/run/run.h"
@@ -30,6 +31,8 @@ struct ProcessShape {
 
   std::vector<int> process_of;  // by device
   ProcessLinks links = ProcessLinks::kUnix;
+  // Makes the cache of each further process; none: they have none.
+  std::function<std::unique_ptr<PrefixCache>(const ModelSpec&)> make_cache = {};
   // Stands between a process's communicators and its devices; none: nothing does.
   std::function<Ranks(Ranks, const CommunicatorOptions&)> between = {};
   // If given, a relay stands between the leader and each member, and kills `killed`, which may be

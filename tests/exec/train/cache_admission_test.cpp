@@ -91,6 +91,9 @@ TEST(CacheAdmission, FillsOnBothSidesOfBreakEvenAsTheClosedFormSays) {
     if (pays) {
       EXPECT_EQ(answer.choice.in_memory, kTinySamples);
     }
+    // Half of what one of two caches has filled is looked for in the other one.
+    EXPECT_FALSE(
+        admission.ask(cached, plain, kEpochSteps, {}, kFeature, {kTinySamples, 0}, 2).fills);
   }
 }
 

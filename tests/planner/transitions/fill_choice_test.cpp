@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <random>
+#include <set>
+#include <utility>
 
 namespace frazil {
 namespace {
@@ -115,6 +117,50 @@ TEST(FillChoice, IsHeldAgainstTheBestPlanThatCachesNothing) {
   EXPECT_FALSE(choose_fill(question).pays());
   question.without = microseconds{60};
   EXPECT_EQ(choose_fill(question).break_even, 10) << "the epoch that fills takes no longer";
+}
+
+// Returns what question_of(steps) takes on average where each sample falls to one of the caches by
+// chance, which may not have it.
+double draw_total(int caches, Step steps) {
+  constexpr int kDraws = 400;
+  constexpr int kSamples = 100;
+  std::mt19937_64 random(7);
+  double all = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::set<std::pair<std::uint64_t, int>> there;
+    double total = 600;  // us: the epoch that fills, and its writing
+    for (Step epoch = 0; epoch < steps / 10; ++epoch) {
+      int missing = 0;
+      for (int sample = 0; sample < kSamples; ++sample) {
+        const std::uint64_t cache = random() % static_cast<std::uint64_t>(caches);
+        missing += there.insert({cache, sample}).second ? 1 : 0;
+      }
+      // A step takes 20 us and, of 30 us, the part of the missing; each is written in 1 us.
+      if (epoch > 0) total += 200 + 3.0 * missing + missing;
+    }
+    all += total / kDraws;
+  }
+  return all;
+}
+
+TEST(FillChoice, CountsThatEachOfSeveralCachesHasToSeeEverySample) {
+  for (const int caches : {1, 2, 3, 8}) {
+    SCOPED_TRACE(caches);
+    for (const Step steps : {20, 50, 200}) {
+      FillQuestion question = question_of(steps);
+      question.caches = caches;
+      const FillChoice choice = price_fill(question, 100, 0);
+      const double total = draw_total(caches, steps);
+      EXPECT_NEAR(static_cast<double>(choice.total.count()) / 1e3, total, 0.02 * total);
+    }
+  }
+  FillQuestion question = question_of(20);
+  EXPECT_TRUE(choose_fill(question).pays());
+  question.caches = 8;
+  EXPECT_FALSE(choose_fill(question).pays());
+  question.steps = 1000;
+  EXPECT_EQ(explain(question, choose_fill(question)).find("100 of 100 samples in each of 8 caches"),
+            0U);
 }
 
 // The least total over all numbers of samples in both tiers, in real numbers.

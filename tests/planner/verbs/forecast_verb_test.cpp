@@ -116,6 +116,14 @@ TEST_F(ForecastVerb, NamesWhatIsCachedWhenAndWhatFillingCosts) {
   EXPECT_NE(small.out.find("no cache fits: the smallest takes 78.13 KiB\n"), std::string::npos)
       << small.out;
   EXPECT_EQ(plan("--forecast trace.jsonl").out.find("cache"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("share none"), std::string::npos) << outcome.out;
+  Cluster cluster =
+      make_uniform_cluster(4, Bytes{30'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}});
+  cluster.hosts.push_back({"other", Bytes{}});
+  cluster.devices[3].host = HostId{1};
+  write_cluster(cluster, folder.path("cluster.json"));
+  EXPECT_NE(plan(cached).out.find("pipelines on 2 hosts share none"), std::string::npos);
+  EXPECT_NE(plan(cached + " --json").out.find("\"one_cache_for_hosts\": 2"), std::string::npos);
 }
 
 TEST_F(ForecastVerb, RefusesInOneSentence) {
