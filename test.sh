@@ -70,7 +70,7 @@ run_tests() {
     if [[ " ${labels[*]} " != *" $label "* ]]; then unwanted+=("$label"); fi
   done
   rm -rf "$folder/results"
-  ctest --test-dir "$@" --output-on-failure --no-tests=error --parallel "$jobs" --timeout 600 \
+  tests/watch_listeners.py ctest --test-dir "$@" --output-on-failure --no-tests=error --parallel "$jobs" --timeout 600 \
     --label-regex "^($(join '|' "${labels[@]}"))\$" --label-exclude "^($(join '|' "${unwanted[@]}" none))\$" </dev/null || failed=$?
   python3 tests/count_results.py "$folder/results"
   return "$failed"

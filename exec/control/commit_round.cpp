@@ -2,18 +2,10 @@
 
 #include <utility>
 
-#include "exec/devices/steady_time.h"
 #include "exec/devices/tick_count.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
-namespace {
-
-// To sleep and be woken takes about as long.
-constexpr Duration kSpin = std::chrono::microseconds(60);
-
-}  // namespace
-
 void CommitRound::renew() {
   const std::lock_guard<std::mutex> lock(mutex_);
   undone_.reset();
@@ -37,7 +29,7 @@ void CommitRound::vote(DeviceId device, Step step, const WaitLimit& limit, std::
     if (static_cast<int>(notes_.size()) == voters_) notes = std::move(notes_);
   }
   if (notes) tell_ready_(step, std::move(*notes));
-  if (spins_ && look_) spin();
+  if (spins()) look_until_([this] { return is_decided(); });
   std::unique_lock<std::mutex> lock(mutex_);
   while (!decided_.wait_for(lock, waited.tick(), [this] { return is_committed_ || undone_; })) {
     if (waited.is_over()) {
@@ -51,11 +43,6 @@ void CommitRound::vote(DeviceId device, Step step, const WaitLimit& limit, std::
 bool CommitRound::is_decided() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return is_committed_ || undone_;
-}
-
-void CommitRound::spin() const {
-  const SteadyTime end = std::chrono::steady_clock::now() + kSpin;
-  while (!is_decided() && std::chrono::steady_clock::now() < end) look_();
 }
 
 void CommitRound::commit(Step step) {

@@ -30,13 +30,15 @@ class CommitRound {
  public:
   // `tell_ready` is called with the step and the notes of all votes when the last device votes.
   using TellReady = std::function<void(Step, std::vector<std::string> notes)>;
-  // `look` takes what other processes have said, without waiting; may be empty.
-  explicit CommitRound(TellReady tell_ready, std::function<void()> look = {})
-      : tell_ready_(std::move(tell_ready)), look_(std::move(look)) {}
+  // Takes what other processes say, until what is asked for holds or a moment is over.
+  using LookUntil = std::function<void(const std::function<bool()>& holds)>;
+  explicit CommitRound(TellReady tell_ready, LookUntil look_until = {})
+      : tell_ready_(std::move(tell_ready)), look_until_(std::move(look_until)) {}
 
-  // Lets devices that wait for a verdict look for it for a moment before they sleep, which is only
+  // Lets threads that wait for other processes look for a moment before they sleep, which is only
   // good where each has a core. Between steps.
   void let_spin() { spins_ = true; }
+  bool spins() const { return spins_ && look_until_; }
 
   // Enters a new world, in which nothing has been undone yet.
   void renew();
@@ -55,10 +57,9 @@ class CommitRound {
 
  private:
   bool is_decided() const;
-  void spin() const;
 
   TellReady tell_ready_;
-  std::function<void()> look_;
+  LookUntil look_until_;
   bool spins_ = false;
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable decided_;

@@ -17,7 +17,7 @@ ControlGroup::ControlGroup(NameOf name_of, Calls calls)
       calls_(std::move(calls)),
       round_([this](Step step,
                     std::vector<std::string> notes) { note_ready(0, step, std::move(notes)); },
-             [this] { watch_.look(); }),
+             [this](const std::function<bool()>& holds) { watch_.look_until(holds); }),
       watch_(
           {.on_message = [this](int process,
                                 ControlMessage message) { hear(process, std::move(message)); },
@@ -144,6 +144,12 @@ void ControlGroup::order(const std::string& job, const std::set<int>& voters, St
 }
 
 std::vector<MemberReply> ControlGroup::collect() {
+  if (round_.spins()) {
+    watch_.look_until([this] {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      return job_.waited.empty();
+    });
+  }
   std::unique_lock<std::mutex> lock(mutex_);
   answered_.wait(lock, [this] { return job_.waited.empty(); });
   return std::move(job_.replies);

@@ -15,7 +15,7 @@ ControlMember::ControlMember(Descriptor leader, std::function<void(const std::st
           [this](Step step, std::vector<std::string> notes) {
             (void)watch_.send(kLeader, ReadyMessage{step, std::move(notes)});
           },
-          [this] { watch_.look(); }),
+          [this](const std::function<bool()>& holds) { watch_.look_until(holds); }),
       watch_({.on_message = [this](int, ControlMessage message) { hear(std::move(message)); },
               .on_end = [this](int, const std::string& why, Duration) { lose(why); },
               .on_silence = {}}) {
@@ -25,8 +25,15 @@ ControlMember::ControlMember(Descriptor leader, std::function<void(const std::st
 ControlMember::~ControlMember() = default;
 
 std::optional<OrderMessage> ControlMember::next() {
+  const auto is_told = [this] { return !orders_.empty() || stopped_ || lost_; };
+  if (round_.spins()) {
+    watch_.look_until([&] {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      return is_told();
+    });
+  }
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return !orders_.empty() || stopped_ || lost_; });
+  changed_.wait(lock, is_told);
   if (stopped_) return std::nullopt;
   if (lost_) throw PeerLost(*lost_);
   OrderMessage order = std::move(orders_.front());

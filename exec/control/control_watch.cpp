@@ -22,6 +22,7 @@ constexpr Duration kBeginning = std::chrono::minutes(1);
 
 constexpr int kEvents = 128;  // taken at once
 constexpr int kWaker = -1;    // in place of a peer
+constexpr Duration kMoment = std::chrono::microseconds(100);
 constexpr Duration kLook = ControlWatch::kBeat / 2;
 
 int to_int_ms(Duration duration) {
@@ -128,10 +129,16 @@ void ControlWatch::take_ready(Duration limit) {
   }
 }
 
+// Does nothing while another thread reads.
 void ControlWatch::look() {
   if (!reading_.try_lock()) return;
   reading_.unlock();
   take_ready(Duration{0});
+}
+
+void ControlWatch::look_until(const std::function<bool()>& holds) {
+  const SteadyTime end = std::chrono::steady_clock::now() + kMoment;
+  while (!holds() && std::chrono::steady_clock::now() < end) look();
 }
 
 void ControlWatch::watch() {

@@ -57,8 +57,9 @@ class ControlWatch {
   void set_patience(Duration patience) { patience_.store(patience.count()); }
   Duration patience() const { return Duration{patience_.load()}; }
   ClockOffset clock_of(int peer) const;
-  // Takes what has come, without waiting, unless another thread does so. Any thread.
-  void look();
+  // Takes what comes until `holds`, or for a moment: about as long as it takes to sleep and be
+  // woken. For a thread that has a core to itself. Any thread.
+  void look_until(const std::function<bool()>& holds);
 
  private:
   struct Peer {
@@ -76,6 +77,7 @@ class ControlWatch {
 
   void watch();
   void take_ready(Duration limit);
+  void look();
   void read(int number, Peer& peer);
   void note_sound(int number, Peer& peer);
   void note_beat(Peer& peer, const BeatMessage& beat);
