@@ -92,6 +92,20 @@ TEST_F(ProcessVerbs, PlanTellsTheCommitRoundOfEachPlanThatHasOne) {
       << versions.out;
 }
 
+TEST_F(ProcessVerbs, EveryAnswerAboutPlansTellsWhatItsCommitRoundRestsOn) {
+  const std::string note =
+      "note: the commit round is a default: the cluster has no commit_round_ns\n";
+  for (const std::string asked : {"--held plan.json --steps 100", "--planner pipedream"}) {
+    const std::string question = kFiles + "--batch 4 --procs 2 " + asked;
+    const Outcome text = run("plan", question);
+    EXPECT_NE(text.out.find(note), std::string::npos) << text.out << text.err;
+    const Outcome json = run("plan", question + " --json");
+    EXPECT_NE(json.out.find("\"commit_round_is_default\":true"), std::string::npos) << json.out;
+    EXPECT_EQ(run("plan", kFiles + "--batch 4 " + asked).out.find("commit round"),
+              std::string::npos);
+  }
+}
+
 TEST_F(ProcessVerbs, ExportLeavesTheCommitRoundOutOfChakraTraces) {
   ASSERT_EQ(run("cluster", kCluster + " --procs 2 --out cluster.json").code, 0);
   const Outcome outcome = run("export", "--to chakra --plan plan.json " + kFiles + "--out trace");
