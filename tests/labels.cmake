@@ -23,6 +23,7 @@ set(thorough
   exec_devices_tests/WorkersDeathTest
   exec_nccl_tests/OverNcclRuns
   exec_processes_tests/LostProcess
+  exec_processes_tests/MeasuredProcesses
   exec_processes_tests/SameBits
   exec_profile_tests/Profiler
   exec_profile_tests/Verify

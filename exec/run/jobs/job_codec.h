@@ -10,6 +10,7 @@
 #include "exec/control/wire.h"
 #include "exec/run/jobs/device_runs.h"
 #include "exec/run/jobs/jobs.h"
+#include "exec/run/jobs/pair_times.h"
 #include "exec/state/layer_moves.h"
 #include "exec/tensors/sample_range.h"
 #include "profiles/error.h"
@@ -52,11 +53,17 @@ struct DigestsJob {};            // answer: list of LayerDigest
 struct NonFiniteJob {};          // answer: LayerId, if there is one
 struct GatherJob {};             // answer: Done; the states go to device 0
 struct LayerSamplesJob {};       // answer: list of LayerSample
+struct MeasurePairJob {          // answer: PairTimes
+  PairQuestion question;
+};
+struct MeasureCommitJob {  // answer: list of Duration
+  Step round = 0;
+};
 
-using Job =
-    std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob, CachedWeightsJob,
-                 UseCacheJob, RestoreJob, StepJob, EvaluateJob, SketchJob, IntervalGradientsJob,
-                 ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob>;
+using Job = std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob,
+                         CachedWeightsJob, UseCacheJob, RestoreJob, StepJob, EvaluateJob, SketchJob,
+                         IntervalGradientsJob, ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob,
+                         LayerSamplesJob, MeasurePairJob, MeasureCommitJob>;
 
 struct Done {};
 
@@ -125,6 +132,14 @@ void archive(A&, GatherJob&) {}
 template <class A>
 void archive(A&, LayerSamplesJob&) {}
 template <class A>
+void archive(A& a, MeasurePairJob& j) {
+  a(j.question);
+}
+template <class A>
+void archive(A& a, MeasureCommitJob& j) {
+  a(j.round);
+}
+template <class A>
 void archive(A&, Done&) {}
 
 template <class A>
@@ -183,7 +198,8 @@ void archive(A& a, WeightRead& r) {
 }
 template <class A>
 void archive(A& a, StepAnswer& s) {
-  a(s.losses, s.non_finite_gradient, s.gradient_squares, s.spans, s.memory, s.weight_reads, s.note);
+  a(s.losses, s.non_finite_gradient, s.gradient_squares, s.spans, s.memory, s.weight_reads, s.note,
+    s.zero);
 }
 template <class A>
 void archive(A& a, LossTerm& t) {
