@@ -1,9 +1,9 @@
 // The jobs of a DevicePool (exec/run/device_pool.h) that measure what connects devices.
-#include <algorithm>
+#include "exec/run/device_pool.h"
+
 #include <chrono>
 
 #include "exec/devices/steady_time.h"
-#include "exec/run/device_pool.h"
 #include "profiles/error.h"
 
 namespace frazil {
