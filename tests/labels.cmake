@@ -18,6 +18,7 @@ set(thorough
   exec_communication_tests/ProcessCommunicator.LeavesNoFileAndNoThreadAfterAHundredWorlds
   exec_devices_tests/EnqueuedSteps
   exec_devices_tests/OnStreams
+  exec_devices_tests/UsedSeconds
   exec_devices_tests/Workers
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
