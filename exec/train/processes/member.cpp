@@ -59,13 +59,25 @@ class MemberRun {
 
   MemberSource source() {
     return {
-        .micro_batches = [this](const SampleRange& range) { return loader_.take(range); },
+        .micro_batches = [this](const SampleRange& range) { return take(range); },
         .cache_numbers = [this](const SampleRange& range) { return loader_.cache_numbers(range); },
         .part = [this](SamplePart part) -> const Samples& { return samples_of(part); },
         .join = join_};
   }
 
  private:
+  // Returns the samples of a step, and begins to make those that most likely come next, as the
+  // leader does.
+  std::vector<Samples> take(const SampleRange& range) {
+    std::vector<Samples> taken = loader_.take(range);
+    SampleRange next{
+        .epoch = range.epoch, .first = range.first + range.count, .count = range.count};
+    if (next.first + next.count > data_.train.count()) {
+      next = {.epoch = range.epoch + 1, .first = 0, .count = range.count};
+    }
+    loader_.expect(next);
+    return taken;
+  }
   const Samples& samples_of(SamplePart part) const {
     switch (part) {
       case SamplePart::kTest:
