@@ -12,6 +12,7 @@
 #include "planner/prediction/doubts.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/quantity_text.h"
 #include "profiles/text_file.h"
 #include "traces/log_costs.h"
 #include "traces/timeline_csv.h"
@@ -71,6 +72,7 @@ ReportPhase read_phase(Step first, const PlanEvent& plan, const std::filesystem:
   if (!find_missing(place).empty()) return phase;
   phase.predicted = read_one_step(place / "predicted.csv");
   phase.measured = read_timeline_csv(place / "measured.csv");
+  phase.clock_uncertainty = read_clock_uncertainty(place / "measured.csv");
   phase.memory = read_memory_record(place / "memory.json");
   std::error_code error;
   if (std::filesystem::exists(place / "trace.json", error)) phase.trace_file = place / "trace.json";
@@ -86,6 +88,20 @@ std::string tell_left_out(Step first, const std::filesystem::path& place, bool i
   const std::string name = place.filename().string();
   return fmt::format("note: the time lines of the phase from step {} are left out: {} has no {}",
                      first, name, missing);
+}
+
+// Returns how sure measured times of different processes are beside each other; "" for a run of one
+// process.
+std::string tell_clocks(const std::vector<ReportPhase>& phases) {
+  std::optional<Duration> most;
+  for (const ReportPhase& phase : phases) {
+    if (phase.clock_uncertainty) most = std::max(*phase.clock_uncertainty, most.value_or(kNoTime));
+  }
+  if (!most) return "";
+  return fmt::format(
+      "note: measured times of different processes are sure to within {} beside each "
+      "other",
+      to_text(*most));
 }
 
 // Returns what the predictions of the run rest on that was not measured, or not on a quiet machine.
@@ -124,6 +140,9 @@ ReportRun read_run(const std::string& folder) {
   }
   for (std::string& doubt : list_profile_doubts(root / "inputs" / "model.json")) {
     run.doubts.push_back(std::move(doubt));
+  }
+  if (std::string note = tell_clocks(run.phases); !note.empty()) {
+    run.doubts.push_back(std::move(note));
   }
   if (run.phases.empty()) {
     throw InputError(record.string(), 0, "no plan", "the record of a run, which begins with one");

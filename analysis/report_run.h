@@ -19,6 +19,8 @@ struct ReportPhase {
   std::string summary;  // of the plan
   Timeline predicted;   // one step
   Timeline measured;    // sampled steps of this phase
+  // As the time line tells it; none: one process has measured it.
+  std::optional<Duration> clock_uncertainty = {};
   std::optional<MemoryRecord> memory = {};
   std::filesystem::path trace_file = {};  // both time lines for Perfetto; empty: not there
 };

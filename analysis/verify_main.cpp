@@ -124,9 +124,9 @@ GuardReport compare(const Baseline& baseline, const std::string& file, const Bas
 }
 
 ExitCode guard_traces(const Flags& values) {
-  refuse_together(
-      values, "--trace",
-      {"run", "cluster", "plan", "device", "blocks", "steps", "accept-load", "plant", "seed"});
+  refuse_together(values, "--trace",
+                  {"run", "cluster", "plan", "device", "blocks", "steps", "accept-load", "plant",
+                   "procs", "seed"});
   const std::vector<std::string> traces = text_list(values, "trace");
   const std::optional<BaselineFile> named = read_baseline_file(values);
   if (!named) refuse_flags("--trace alone", "--baseline, or --write-baseline on a good day");

@@ -22,6 +22,7 @@ set(thorough
   exec_devices_tests/KernelChoice
   exec_devices_tests/OnStreams
   exec_devices_tests/TickCount
+  exec_devices_tests/UsedSeconds
   exec_devices_tests/Workers
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
@@ -32,6 +33,7 @@ set(thorough
   exec_processes_tests/KillAtAMessage
   exec_processes_tests/LateProcess
   exec_processes_tests/LostProcess
+  exec_processes_tests/MeasuredProcesses
   exec_processes_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
   exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_processes_tests/SameBits

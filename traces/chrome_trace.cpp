@@ -27,7 +27,13 @@ class ChromeWriter {
       ENSURE(named.timeline != nullptr, "a named time line needs its time line");
       devices.push_back(named.timeline->devices);
     }
-    append(R"("devices":[{}]}},"traceEvents":[)", fmt::join(devices, ","));
+    append(R"("devices":[{}])", fmt::join(devices, ","));
+    for (const NamedTimeline& named : timelines) {
+      if (!named.clock_uncertainty) continue;
+      append(R"(,"clock_uncertainty_ns":{})", named.clock_uncertainty->count());
+      break;
+    }
+    text_ += R"(},"traceEvents":[)";
   }
 
   void write(std::size_t process, const NamedTimeline& named) {

@@ -4,8 +4,10 @@
 // thread 8 x device + lane is one lane of one device. The event's name is the action's text, its
 // category the action's kind; its arguments are step, device and, for actions that have one,
 // micro_batch (with last_micro_batch if there are several). "otherData" holds "format", "version"
-// and the number of devices of each time line, so that a reader can give back what was written.
+// and the number of devices of each time line, so that a reader can give back what was written, and
+// "clock_uncertainty_ns" of a time line that several processes have measured.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ inline constexpr int kChromeThreadsPerDevice = 8;
 struct NamedTimeline {
   std::string name;  // "predicted", "measured"
   const Timeline* timeline = nullptr;
+  std::optional<Duration> clock_uncertainty = std::nullopt;
 };
 
 // Returns the JSON text; equal time lines give equal bytes. Throws InputError for a name that is

@@ -17,6 +17,7 @@ namespace frazil {
 namespace {
 
 constexpr std::string_view kTitle = "# frazil.timeline 1 devices=";
+constexpr std::string_view kUncertainty = " clock_uncertainty_ns=";
 constexpr std::string_view kHeader = "device,lane,step,action,start_ns,end_ns";
 constexpr std::size_t kColumns = 6;
 constexpr std::int64_t kMaximum = std::numeric_limits<std::int64_t>::max();
@@ -83,6 +84,11 @@ class TimelineReader {
     return std::move(timeline_);
   }
 
+  std::optional<Duration> read_uncertainty() {
+    read_title();
+    return uncertainty_;
+  }
+
  private:
   using Fields = std::array<std::string_view, kColumns>;
 
@@ -122,8 +128,12 @@ class TimelineReader {
       fail(line ? fmt::format("\"{}\"", *line) : "an empty file",
            fmt::format("\"{}<number of devices>\"", kTitle));
     }
-    timeline_.devices =
-        static_cast<int>(integer(line->substr(kTitle.size()), "devices", 0, kMostDevices));
+    const std::string_view facts = line->substr(kTitle.size());
+    const std::size_t end = std::min(facts.find(kUncertainty), facts.size());
+    timeline_.devices = static_cast<int>(integer(facts.substr(0, end), "devices", 0, kMostDevices));
+    if (end == facts.size()) return;
+    uncertainty_ = Duration{
+        integer(facts.substr(end + kUncertainty.size()), "clock_uncertainty_ns", 0, kLatestTime)};
   }
 
   Fields split(std::string_view line) const {
@@ -177,6 +187,7 @@ class TimelineReader {
   std::string_view rest_;
   const std::string& file_;
   int line_ = 0;
+  std::optional<Duration> uncertainty_;
   Timeline timeline_;
   std::map<DeviceId, TimePoint> compute_end_;
   std::int64_t compute_total_ = 0;
@@ -184,7 +195,7 @@ class TimelineReader {
 
 }  // namespace
 
-std::string to_csv(const Timeline& timeline) {
+std::string to_csv(const Timeline& timeline, const std::optional<Duration>& clock_uncertainty) {
   Timeline sorted;
   const Timeline* source = &timeline;
   if (!std::is_sorted(timeline.spans.begin(), timeline.spans.end(), comes_before)) {
@@ -194,7 +205,9 @@ std::string to_csv(const Timeline& timeline) {
   }
   ENSURE(0 <= timeline.devices && timeline.devices <= kMostDevices,
          "a time line has 0 to 2^20 devices");
-  std::string text = fmt::format("{}{}\n{}\n", kTitle, timeline.devices, kHeader);
+  std::string text = fmt::format("{}{}", kTitle, timeline.devices);
+  if (clock_uncertainty) text += fmt::format("{}{}", kUncertainty, clock_uncertainty->count());
+  text += fmt::format("\n{}\n", kHeader);
   for (const Span& span : source->spans) {
     ENSURE(can_be_written(span, timeline.devices),
            fmt::format("span {} is outside the time line", to_text(span.action)));
@@ -205,6 +218,14 @@ std::string to_csv(const Timeline& timeline) {
 
 Timeline parse_timeline_csv(std::string_view text, const std::string& file) {
   return TimelineReader(text, file).read();
+}
+
+std::optional<Duration> parse_clock_uncertainty(std::string_view text, const std::string& file) {
+  return TimelineReader(text, file).read_uncertainty();
+}
+
+std::optional<Duration> read_clock_uncertainty(const std::filesystem::path& path) {
+  return parse_clock_uncertainty(read_text_file(path), path.string());
 }
 
 Timeline read_timeline_csv(const std::filesystem::path& path) {

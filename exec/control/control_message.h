@@ -73,7 +73,8 @@ struct AbortMessage {
 // Both ways, every tenth of a second: the process lives.
 struct BeatMessage {
   std::int64_t sent_ns = 0;      // by the sender's steady clock
-  std::int64_t answers_ns = -1;  // the `sent_ns` of the last beat received; -1: none yet
+  std::int64_t answers_ns = -1;  // the `sent_ns` of the last beat received; -1: none since
+  std::int64_t heard_ns = -1;    // when that beat came, by the sender's clock
 };
 
 // From the leader: the run is over for the member, which ends with this exit code.
@@ -121,7 +122,7 @@ void archive(A& a, AbortMessage& m) {
 }
 template <class A>
 void archive(A& a, BeatMessage& m) {
-  a(m.sent_ns, m.answers_ns);
+  a(m.sent_ns, m.answers_ns, m.heard_ns);
 }
 template <class A>
 void archive(A& a, StopMessage& m) {

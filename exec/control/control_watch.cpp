@@ -37,6 +37,14 @@ void wait_for(const Descriptor& waits, int descriptor, int number) {
          "the system watches a socket");
 }
 
+// Steady clocks of good hosts run within some millionths of each other.
+constexpr std::int64_t kDriftParts = 20'000;  // 50 millionths
+
+ClockOffset drifted(ClockOffset clock, Duration age) {
+  clock.uncertainty += age / kDriftParts;
+  return clock;
+}
+
 // How the sentence goes on that begins with whose process it is.
 constexpr const char* kSilent = "has not been heard of for ";
 
@@ -105,7 +113,10 @@ void ControlWatch::send_all(const std::set<int>& peers, const ControlMessage& me
 ClockOffset ControlWatch::clock_of(int peer) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = peers_.find(peer);
-  return found == peers_.end() ? ClockOffset{} : found->second->clock;
+  if (found == peers_.end() || !found->second->clock.is_known()) return {};
+  ClockOffset clock = drifted(found->second->clock, Duration{now_ns() - found->second->clock_ns});
+  if (std::chrono::abs(clock.offset) <= clock.uncertainty) clock.offset = Duration{0};
+  return clock;
 }
 
 ControlWatch::Peers ControlWatch::peers() const {
@@ -155,7 +166,7 @@ void ControlWatch::watch() {
     }
     if (now - beaten < kBeat) continue;
     beaten = now;
-    beat(peers());
+    for (const auto& [number, peer] : peers()) beat(*peer);
   }
 }
 
@@ -186,31 +197,40 @@ void ControlWatch::note_sound(int number, Peer& peer) {
   if (std::exchange(peer.is_suspect, false) && calls_.on_sound) calls_.on_sound(number, silent);
 }
 
-// The peer answered a beat of ours at once with a beat of its own only by chance, so only the
-// shortest trip is good; of that trip the middle is taken.
+// Of the way there and back, the time that the beat lay at the peer is taken away.
 void ControlWatch::note_beat(Peer& peer, const BeatMessage& beat) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  peer.last_beat_ns = beat.sent_ns;
-  if (beat.answers_ns < 0) return;
   const std::int64_t now = now_ns();
-  const Duration trip{now - beat.answers_ns};
-  if (trip < Duration{0} || trip >= peer.best_trip) return;
-  peer.best_trip = trip;
-  peer.clock = {.offset = Duration{beat.sent_ns - (beat.answers_ns + trip.count() / 2)},
-                .uncertainty = trip / 2};
+  bool was_known = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    was_known = peer.clock.is_known();
+    peer.last_beat_ns = beat.sent_ns;
+    peer.heard_ns = now;
+    const Duration trip{(now - beat.answers_ns) - (beat.sent_ns - beat.heard_ns)};
+    const bool answers = beat.answers_ns >= 0 && trip >= Duration{0};
+    const Duration sure = drifted(peer.clock, Duration{now - peer.clock_ns}).uncertainty;
+    if (answers && (!was_known || trip / 2 <= sure)) {
+      const std::int64_t there = beat.heard_ns - beat.answers_ns;
+      const std::int64_t back = beat.sent_ns - now;
+      peer.clock = {.offset = Duration{there / 2 + back / 2}, .uncertainty = trip / 2};
+      peer.clock_ns = now;
+    }
+  }
+  // The first beats are answered at once, so that clocks are known as soon as both ends are there.
+  if (!was_known) this->beat(peer);
 }
 
-void ControlWatch::beat(const Peers& present) {
-  for (const auto& [number, peer] : present) {
-    BeatMessage message{.sent_ns = now_ns()};
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      message.answers_ns = std::exchange(peer->last_beat_ns, -1);
-    }
-    // A connection that has ended is told of where it is read. One that takes nothing any more
-    // holds nobody else up.
-    peer->socket.offer(message);
+void ControlWatch::beat(Peer& peer) {
+  BeatMessage message;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    message.answers_ns = std::exchange(peer.last_beat_ns, -1);
+    message.heard_ns = peer.heard_ns;
   }
+  message.sent_ns = now_ns();
+  // A connection that has ended is told of where it is read. One that takes nothing any more holds
+  // nobody else up.
+  peer.socket.offer(message);
 }
 
 void ControlWatch::count_silence(const Peers& present, Duration passed) {

@@ -20,10 +20,14 @@
 
 namespace frazil {
 
-// The time of a peer's steady clock is own time + offset, give or take `uncertainty`.
+// The time of a peer's steady clock is own time + offset, give or take `uncertainty`: half of the
+// shortest way there and back, and more as that gets older, since clocks drift. Clocks that cannot
+// be told apart, as those of one host, are taken as one.
 struct ClockOffset {
   Duration offset{0};
   Duration uncertainty{-1};  // below 0: not known
+
+  bool is_known() const { return uncertainty >= Duration{0}; }
 };
 
 class ControlWatch {
@@ -70,8 +74,9 @@ class ControlWatch {
     bool has_spoken = false;  // a process that begins needs some time until it does
     bool is_suspect = false;
     std::int64_t last_beat_ns = -1;  // the peer's, to be answered
+    std::int64_t heard_ns = -1;      // when it came
     ClockOffset clock;
-    Duration best_trip = Duration::max();
+    std::int64_t clock_ns = 0;  // when that was found
   };
   using Peers = std::map<int, std::shared_ptr<Peer>>;
 
@@ -81,7 +86,7 @@ class ControlWatch {
   void read(int number, Peer& peer);
   void note_sound(int number, Peer& peer);
   void note_beat(Peer& peer, const BeatMessage& beat);
-  void beat(const Peers& peers);
+  void beat(Peer& peer);
   void count_silence(const Peers& peers, Duration passed);
   void end(int number, const std::string& why);
   bool take_away(int number);

@@ -186,6 +186,8 @@ void ComputeDevices::limit_waits(Duration deadline) {
 
 void ComputeDevices::abandon() { abandoned_.store(true); }
 
+bool ComputeDevices::renew() { return abandoned_.exchange(false); }
+
 void ComputeDevices::settle() const {
   std::set<int> settled;
   for (const auto& gpu : streams_) {

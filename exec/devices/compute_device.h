@@ -98,8 +98,11 @@ class ComputeDevices {
   // Gives every single wait for a GPU another limit. Requires: nobody waits.
   void limit_waits(Duration deadline);
   const ComputeDevice& operator[](std::size_t device) const { return devices_[device]; }
-  // Ends every wait for a GPU; may be called from any thread.
+  // Ends every wait for a GPU, and those that begin before renew(); may be called from any thread.
   void abandon();
+  // Lets the devices be waited for again, in a new world. Returns true if they had been abandoned:
+  // what they were given before may still be under way. Requires: nobody waits.
+  bool renew();
   // Returns when GPUs have done what the calling thread has given them. It is called between steps,
   // by the thread that drives them.
   void settle() const;

@@ -1,12 +1,17 @@
 #pragma once
-// Measures how busy other programs keep this machine, from /proc/stat less this process's own time
-// (stolen time counts as foreign). It decides, before any result is known, which measurements may
-// count (kMostForeignCores, analysis/foreign_cores.h).
+// Measures how busy other programs keep this machine, from /proc/stat less the time of this process
+// and of its children, which are processes of the same run (stolen time counts as foreign). It
+// decides, before any result is known, which measurements may count (kMostForeignCores,
+// analysis/foreign_cores.h).
 
 #include <chrono>
 #include <optional>
 
 namespace frazil {
+
+// Returns the processor time in seconds that this process and its children have used, those that
+// have ended among them.
+double used_seconds();
 
 class ForeignLoad {
  public:

@@ -6,6 +6,7 @@
 
 #include "exec/devices/compute_device.h"
 #include "exec/devices/workers.h"
+#include "exec/run/jobs/pair_times.h"
 #include "profiles/cluster.h"
 
 namespace frazil {
@@ -14,6 +15,9 @@ struct LinkProbe {
   Link link;
   int repetitions = 0;
 };
+
+// Returns the link of a pair that was asked for empty messages first, and for reductions.
+Link find_link(const PairTimes& times);
 
 // Probes devices 0 and 1. A single device has no link: the answer then costs nothing.
 LinkProbe probe_link(const ComputeDevices& devices, int repetitions = 200);

@@ -45,9 +45,8 @@ class Verifying {
       : options_(options),
         data_(data),
         order_(epoch_order(data.train.count(), options.seed, 0)),
-        run_(make_model(options.config), options.config.optimizer, options.config.seed,
-             static_cast<int>(options.cluster.devices.size()),
-             run_options(options.config, options.processors)) {
+        loader_(data.train, loader_config(options.config)),
+        run_(make_run(options)) {
     weigh_layers();
     // Memory does not depend on times here, because all that runs are given lists and schedules
     // that need no times.
@@ -130,13 +129,35 @@ class Verifying {
     stashes_of_frozen_ = measure_stashes(run_.model(), run_.pool().states()[0], samples, true);
   }
 
-  void take_step(Half& half) {
-    const SteadyTime start = std::chrono::steady_clock::now();
+  static Run make_run(const VerifyOptions& options) {
+    const RunConfig& config = options.config;
+    const RunOptions how = run_options(config, options.processors);
+    if (options.world) {
+      return Run(make_model(config), config.optimizer, config.seed, options.world(), how);
+    }
+    return Run(make_model(config), config.optimizer, config.seed,
+               static_cast<int>(options.cluster.devices.size()), how);
+  }
+
+  // Other processes make the samples of a step by themselves, from their range.
+  StepResult take_step_over_processes() {
+    const std::int64_t batch = options_.plan.batch_size;
+    const std::int64_t batches = std::max<std::int64_t>(1, data_.train.count() / batch);
+    const SampleRange range{.epoch = 0, .first = step_ % batches * batch, .count = batch};
+    return run_.step(step_++, options_.config.optimizer.learning_rate, loader_.take(range), true,
+                     {}, {}, range);
+  }
+
+  StepResult take_step_here() {
     const std::vector<Samples> micro_batches =
         gather_micro_batches(data_.train, order_, step_ * options_.plan.batch_size,
                              options_.plan.batch_size, options_.plan.micro_batch_size);
-    const StepResult result =
-        run_.step(step_++, options_.config.optimizer.learning_rate, micro_batches, true);
+    return run_.step(step_++, options_.config.optimizer.learning_rate, micro_batches, true);
+  }
+
+  void take_step(Half& half) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const StepResult result = options_.world ? take_step_over_processes() : take_step_here();
     const Duration time = since(start);
     const std::vector<LayerSample> samples = run_.take_layer_samples();
     half.times.add(samples);
@@ -147,6 +168,7 @@ class Verifying {
   const VerifyOptions& options_;
   const Dataset& data_;
   std::vector<std::int64_t> order_;
+  SampleLoader loader_;
   Run run_;
   std::vector<Bytes> stashes_;  // by layer
   std::vector<Bytes> stashes_of_frozen_;

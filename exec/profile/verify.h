@@ -16,6 +16,7 @@
 #include "exec/config/run_config.h"
 #include "exec/data/dataset.h"
 #include "exec/devices/compute_device.h"
+#include "exec/run/run.h"
 #include "planner/plan/plan.h"
 #include "profiles/cluster.h"
 
@@ -27,6 +28,9 @@ struct VerifyOptions {
   Plan plan;
   std::string plan_file;         // for refusals
   DeviceChoice processors = {};  // cores or GPUs
+  // Makes the processes over which the plan runs; none: all devices are in this one. Then the
+  // configuration's micro-batch size is that of the plan.
+  std::function<RunWorld()> world = {};
   int blocks = 40;
   int steps = 8;                                  // per half of a block
   double bar = 0.1;                               // largest accepted deviation

@@ -68,9 +68,8 @@ DevicePool::DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t
       states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed, state_memory_);
     }
   }
-  const SteadyTime origin = std::chrono::steady_clock::now();
   for (int d = 0; d < place.count; ++d) {
-    recorders_.emplace_back(DeviceId{place.first.value + d}, origin,
+    recorders_.emplace_back(DeviceId{place.first.value + d}, zero_,
                             devices_[static_cast<std::size_t>(d)], &ended_actions_);
   }
   workers_.run([this](DeviceId device) { devices_[local(device)].enter(); });
@@ -100,9 +99,16 @@ void DevicePool::join(World world) {
     if (lost > 0) full_.reset();
   }
   commit_ = world.commit;
+  bool was_abandoned = false;
   {
     const std::lock_guard<std::mutex> lock(world_);
     communicators_.swap(world.communicators);
+    was_abandoned = devices_.renew();
+  }
+  // What GPUs were given in the world that is left waits for nobody once that world is gone.
+  world.communicators.clear();
+  if (was_abandoned) {
+    workers_.run([this](DeviceId device) { devices_[local(device)].finish(); });
   }
   failure_.clear();
   if (full_) start(*full_);
@@ -369,6 +375,7 @@ StepAnswer DevicePool::step(const StepOrder& order, const std::vector<Samples>& 
   StepAnswer answer;
   answer.note = program.note;
   if (input.cache != nullptr) answer.cache = tally();
+  answer.zero = std::chrono::duration_cast<Duration>(zero_.time_since_epoch());
   for (auto& some : losses) append(answer.losses, std::move(some));
   for (const auto& executor : program.executors) {
     const std::optional<LayerId> layer = executor->non_finite();

@@ -18,6 +18,7 @@
 #include "exec/run/executor.h"
 #include "exec/run/forward_pass.h"
 #include "exec/run/jobs/jobs.h"
+#include "exec/run/jobs/pair_times.h"
 #include "exec/run/move_layers.h"
 #include "exec/run/run_options.h"
 #include "exec/state/optimizer.h"
@@ -91,6 +92,12 @@ class DevicePool {
   // device holds any. No plan is in force. `layers` are read on the pool of device 0 alone.
   void restore(std::vector<LayerState> layers);
 
+  // Measure what connects devices (exec/run/jobs/pair_times.h): messages of two of them, told by
+  // the pool of the first one; and what each device waits for the commit of a round. Rounds have
+  // numbers that no step has. Requires: for a commit, a world with one.
+  PairTimes measure_pair(const PairQuestion& question);
+  std::vector<Duration> measure_commit(Step round);
+
   void attach(PrefixCache& cache) { cache_ = &cache; }
   bool has_cache() const { return cache_ != nullptr; }
   // Returns the sizes of the blocks that a transition to this plan would copy state into here.
@@ -150,6 +157,7 @@ class DevicePool {
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::string failure_;  // of a job, told in one sentence
   std::atomic<std::int64_t> ended_actions_{0};
+  SteadyTime zero_ = std::chrono::steady_clock::now();  // of recorded times
   std::vector<Recorder> recorders_;
   Measurement measurement_;
   PrefixCache* cache_ = nullptr;

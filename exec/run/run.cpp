@@ -45,7 +45,7 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, RunWorl
 
 template <class Answer>
 std::vector<Answer> Run::ask(Job job, const std::function<Answer()>& own,
-                             const std::set<int>& voters, Step step, std::set<int>* answered) {
+                             const std::set<int>& voters, Step step, std::vector<int>* answered) {
   if (!group_) return {own()};
   group_->order(encode(std::move(job)), voters, step);
   std::vector<Answer> answers;
@@ -58,7 +58,7 @@ std::vector<Answer> Run::ask(Job job, const std::function<Answer()>& own,
   }
   for (const MemberReply& reply : collect(failure)) {
     answers.push_back(decode<Answer>(reply.result));
-    if (answered) answered->insert(reply.process);
+    if (answered) answered->push_back(reply.process);
   }
   return answers;
 }
@@ -170,6 +170,20 @@ void Run::limit_waits() {
   if (group_) group_->set_patience(step_deadline_.time());
 }
 
+// Puts the times of all answers on the clock of this process, whose own answer is the first.
+// Returns how sure they are.
+std::optional<Duration> Run::align_clocks(const std::vector<int>& processes,
+                                          std::vector<StepAnswer>& answers) const {
+  std::optional<Duration> uncertainty;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    StepAnswer& answer = answers.at(i + 1);
+    const ClockOffset clock = group_->clock_of(processes[i]);
+    shift_times(answer, answer.zero - clock.offset - answers.front().zero);
+    if (clock.is_known()) uncertainty = std::max(clock.uncertainty, uncertainty.value_or(kNoTime));
+  }
+  return uncertainty;
+}
+
 StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                      bool record, const std::vector<double>& rate_factors,
                      const std::vector<std::int64_t>& sample_ids, const SampleRange& range) {
@@ -189,14 +203,18 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
       voters.insert(pool_.place().process_of[device.index()]);
     }
   }
-  std::set<int> answered;
+  std::vector<int> answered;  // by members, after this process
   const SteadyTime begin = std::chrono::steady_clock::now();
   std::vector<StepAnswer> answers = ask<StepAnswer>(
       StepJob{order, range}, [&] { return pool_.step(order, micro_batches, sample_ids); }, voters,
       step, &answered);
   // What is left of a process that was lost after the commit is what it said before.
+  const std::optional<Duration> uncertainty =
+      group_ && record ? align_clocks(answered, answers) : std::nullopt;
   for (const int process : voters) {
-    if (process == 0 || answered.contains(process)) continue;
+    const bool has_answered =
+        std::find(answered.begin(), answered.end(), process) != answered.end();
+    if (process == 0 || has_answered) continue;
     for (const std::string& note : group_->notes_of(process)) {
       answers.emplace_back().losses = decode<std::vector<LossSample>>(note);
     }
@@ -210,7 +228,29 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   StepResult result =
       join_answers(std::move(answers), measurement_.gradient_squares ? model().layers.size() : 0);
   result.wall = wall;
+  result.clock_uncertainty = uncertainty;
   return result;
+}
+
+PairTimes Run::measure_pair(const PairQuestion& question) {
+  for (PairTimes& times :
+       ask<PairTimes>(MeasurePairJob{question}, [&] { return pool_.measure_pair(question); })) {
+    if (!times.one_way.empty() || !times.reductions.empty()) return std::move(times);
+  }
+  return {};
+}
+
+std::vector<Duration> Run::measure_commits(int rounds) {
+  ENSURE(group_ != nullptr, "a run over processes");
+  std::vector<Duration> waits;
+  for (Step round = 0; round < rounds; ++round) {
+    for (const std::vector<Duration>& some : ask<std::vector<Duration>>(
+             MeasureCommitJob{round}, [&] { return pool_.measure_commit(round); }, processes(),
+             round)) {
+      waits.insert(waits.end(), some.begin(), some.end());
+    }
+  }
+  return waits;
 }
 
 std::vector<LayerSample> Run::take_layer_samples() {

@@ -133,6 +133,11 @@ class Run {
   // predicted deadline, it follows from that.
   void expect_step(Duration predicted);
 
+  // Measures messages between two devices, and so often what devices wait for a commit before they
+  // update; no plan need be in force. Requires: for commits, a run over processes.
+  PairTimes measure_pair(const PairQuestion& question);
+  std::vector<Duration> measure_commits(int rounds);
+
   // Returns the layer samples of all devices since the last call.
   std::vector<LayerSample> take_layer_samples();
   // The mean loss and, of a classifier, the share of right answers.
@@ -202,8 +207,10 @@ class Run {
   template <class Answer>
   std::vector<Answer> ask(Job job, const std::function<Answer()>& own,
                           const std::set<int>& voters = {}, Step step = 0,
-                          std::set<int>* answered = nullptr);
+                          std::vector<int>* answered = nullptr);
   void ask_done(Job job, const std::function<void()>& own);
+  std::optional<Duration> align_clocks(const std::vector<int>& processes,
+                                       std::vector<StepAnswer>& answers) const;
   std::vector<MemberReply> collect(std::exception_ptr own_failure);
   void enter_world(bool has_newcomer = false);
   std::vector<int> place_devices(const std::set<int>& there) const;

@@ -31,10 +31,11 @@ constexpr std::array kRunFiles{"trace.jsonl",      "weights.safetensors", "input
 std::vector<NewFile> list_files(const TrainPhase& phase) {
   std::vector<NewFile> files{{"plan.json", to_json(phase.plan)},
                              {"predicted.csv", to_csv(phase.predicted)},
-                             {"measured.csv", to_csv(phase.measured)}};
+                             {"measured.csv", to_csv(phase.measured, phase.clock_uncertainty)}};
   if (phase.memory) files.push_back({"memory.json", to_json(*phase.memory)});
-  files.push_back({"trace.json", to_chrome_json({{"predicted", &phase.predicted},
-                                                 {"measured", &phase.measured}})});
+  files.push_back(
+      {"trace.json", to_chrome_json({{"predicted", &phase.predicted},
+                                     {"measured", &phase.measured, phase.clock_uncertainty}})});
   return files;
 }
 

@@ -1,5 +1,6 @@
 #include "exec/train/train_phase.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "exec/devices/host_facts.h"
@@ -51,8 +52,12 @@ bool is_sampled(const TrainPhase& phase, Step step) {
   return into >= 0 && into % phase.sampled_every == 0;
 }
 
-void keep_sample(TrainPhase& phase, const std::vector<Span>& spans) {
-  phase.measured.spans.insert(phase.measured.spans.end(), spans.begin(), spans.end());
+void keep_sample(TrainPhase& phase, const StepResult& step) {
+  phase.measured.spans.insert(phase.measured.spans.end(), step.spans.begin(), step.spans.end());
+  if (step.clock_uncertainty) {
+    phase.clock_uncertainty =
+        std::max(*step.clock_uncertainty, phase.clock_uncertainty.value_or(kNoTime));
+  }
   if (steps_of(phase.measured).size() <= kMostSampledSteps) return;
   phase.sampled_every *= 2;
   std::erase_if(phase.measured.spans,

@@ -24,6 +24,8 @@ struct TrainPhase {
   Duration predicted_step{0};
   bool extrapolated = false;  // the prediction goes beyond the measured micro-batch sizes
   Timeline measured;          // sampled steps, spread over the whole phase
+  // How sure times of different processes are beside each other; none: one process measures.
+  std::optional<Duration> clock_uncertainty = std::nullopt;
   Step sampled_every = 8;     // steps from one sample to the next
   std::int64_t steps = 0;     // full batches
   Duration measured_time{0};  // of `steps`, with gathering samples
@@ -51,7 +53,7 @@ bool is_sampled(const TrainPhase& phase, Step step);
 // Keeps the spans of a sampled step. How long a phase will be is not known: where there are more
 // than 40 samples, every second one is dropped and `sampled_every` doubled, so that the samples of
 // a phase of any length lie evenly between its first steps and its last.
-void keep_sample(TrainPhase& phase, const std::vector<Span>& spans);
+void keep_sample(TrainPhase& phase, const StepResult& step);
 
 // Returns the predicted record with what a step has measured.
 MemoryRecord add_measured(MemoryRecord record, Step step, std::vector<MeasuredMemory> measured);

@@ -421,7 +421,7 @@ class Training {
       tell(step, told_);
     }
     if (weighed) phase.memory = add_measured(predicted_memory_, step, std::move(result.memory));
-    if (sampled) keep_sample(phase, result.spans);
+    if (sampled) keep_sample(phase, result);
     refuse_non_finite(step, result, run_.model());
     train_loss_ += result.loss * static_cast<double>(range.count);
     epoch_samples_ += range.count;

@@ -1,12 +1,16 @@
 // frazil profile: times every layer of a model inside real training steps on this machine.
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "analysis/foreign_cores.h"
 #include "analysis/tables/table.h"
 #include "exec/measuring/fixed.h"
 #include "exec/profile/profiler.h"
+#include "exec/train/processes/launched_run.h"
+#include "exec/train/processes/probe_processes.h"
 #include "exec/train/progress.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
@@ -41,7 +45,15 @@ po::options_description describe_flags() {
       ("seed", text_value("N"), "instead of the run's own")               //
       ("out", text_value("FILE"), "write the model profile")              //
       ("cluster-out", text_value("FILE"), "write the cluster")            //
-      ("quiet", po::bool_switch(), "no progress")                         //
+      ("probe-links", po::bool_switch(),
+       "also measure messages and commits between two processes, for the cluster")  //
+      ("listen", text_value("ADDRESS:PORT"),
+       "with --probe-links: wait here for one process that is to be the other one of the two")  //
+      ("join", text_value("ADDRESS:PORT"),
+       "be the other process of a frazil profile --listen; no other flag but --token-file")  //
+      ("token-file", text_value("FILE"),
+       "32 random bytes, mode 0600, that prove who belongs together beyond this host")  //
+      ("quiet", po::bool_switch(), "no progress")                                       //
       ("json", po::bool_switch(), "answer in JSON");
   add_kernels_flag(flags);
   return flags;
@@ -91,6 +103,52 @@ std::string print_profile(const MeasuredProfile& measured) {
          list_lost_weights(measured.profile) + tell_precision(measured.profile);
 }
 
+std::string to_rate_text(const MessageTime& message) {
+  if (message.bytes == 0) return "";
+  const double rate = static_cast<double>(message.bytes) /
+                      static_cast<double>(std::max<Duration::rep>(1, message.one_way.count()));
+  return ", " + fixed(rate, 2) + " GB/s";
+}
+
+std::string words_of(LinkClass link_class) {
+  return link_class == LinkClass::kNetwork ? "processes of two hosts" : "processes of one host";
+}
+
+// Returns the sizes and times of messages, as "0 B 0.004 ms; 1 KiB 0.005 ms, 0.20 GB/s; ...".
+std::string list_messages(const ProcessProbe& probe) {
+  std::string text;
+  for (const MessageTime& message : probe.messages) {
+    text += (text.empty() ? "" : "; ") + to_text(Bytes{message.bytes}) + " " +
+            milliseconds(message.one_way) + " ms" + to_rate_text(message);
+  }
+  return text;
+}
+
+std::string print_probe(const ProcessProbe& probe) {
+  Table table{{"message", "one way ms", "GB/s"}, {}};
+  for (const MessageTime& message : probe.messages) {
+    const std::string rate = to_rate_text(message);
+    table.rows.push_back({to_text(Bytes{message.bytes}), milliseconds(message.one_way),
+                          rate.empty() ? "" : rate.substr(2, rate.size() - 7)});
+  }
+  const bool is_host = probe.link_class == LinkClass::kHost;
+  return "\nbetween " + words_of(probe.link_class) + ":\n" + to_text(table) + "hop " +
+         milliseconds(probe.link.latency) + " ms, link " +
+         to_text(Bytes{probe.link.bandwidth.count}) + "/s as reductions see it, commit round " +
+         milliseconds(probe.commit_round) + " ms\n" +
+         (is_host ? "note: links between hosts were not measured; processes of two hosts do that, "
+                    "with --listen and --join\n"
+                  : "");
+}
+
+// Writes what was measured where plan and simulate look for it.
+void add_links(const ProcessProbe& probe, Cluster& cluster) {
+  cluster.link_classes[LinkClass::kProcess] = cluster.default_link;
+  cluster.link_classes[probe.link_class] = probe.link;
+  cluster.commit_round = probe.commit_round;
+  cluster.provenance["messages between " + words_of(probe.link_class)] = list_messages(probe);
+}
+
 std::string to_answer(const MeasuredProfile& measured) {
   const nlohmann::ordered_json answer{
       {"profile", nlohmann::ordered_json::parse(to_json(measured.profile))},
@@ -113,7 +171,25 @@ void choose_precision(const po::variables_map& flags, RunConfig& config) {
   config.precision = is_bf16 ? Precision::kBf16 : Precision::kFp32;
 }
 
+// Waits for the other process where flags or a launcher say that there is one.
+std::optional<JoinedWorld> find_launch(const po::variables_map& flags, const std::string& command) {
+  const bool probes = flags["probe-links"].as<bool>();
+  if (!probes && flags.count("listen") > 0) refuse_flags("--listen without --probe-links", "both");
+  LaunchFlags launch;
+  launch.listen = optional_text(flags, "listen").value_or("");
+  launch.join = optional_text(flags, "join").value_or("");
+  if (!launch.listen.empty()) launch.processes = 2;
+  if (launch.listen.empty() && launch.join.empty()) return std::nullopt;
+  return join_launch(launch, command, optional_text(flags, "token-file").value_or(""),
+                     [](const std::string& sentence) {
+                       std::fprintf(stderr, "frazil profile: %s\n", to_one_line(sentence).c_str());
+                     });
+}
+
 ExitCode run_profile(const po::variables_map& flags, const std::string& command) {
+  std::optional<JoinedWorld> joined_world = find_launch(flags, command);
+  if (joined_world && !joined_world->leads()) return serve_joined(*joined_world);
+  JoinedWorld* const joined = joined_world ? &*joined_world : nullptr;
   RunConfig config = read_config(flags);
   choose_precision(flags, config);
   const Dataset data = load_data(config);
@@ -139,12 +215,17 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   }
   const bool quiet = flags["quiet"].as<bool>();
   check_machine("profile", options.processors, options.devices, quiet);
+  std::optional<ProcessProbe> probe;
+  if (flags["probe-links"].as<bool>()) {
+    probe = probe_processes(config, data, options.processors, joined);
+  }
   MeasuredProfile measured;
   {
     Progress progress("profile", options.rounds + 1, quiet, "rounds");
     measured =
         measure_profile(config, data, options, [&](int done, int) { progress.update(done, ""); });
   }
+  if (probe) add_links(*probe, measured.cluster);
   if (!quiet) tell_foreign_load(measured);
   const auto write = [&] {
     std::vector<NewFile> files;
@@ -156,7 +237,9 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
     }
     write_text_files(files);
   };
-  write_and_answer(write, flags["json"].as<bool>() ? to_answer(measured) : print_profile(measured));
+  write_and_answer(write, flags["json"].as<bool>()
+                              ? to_answer(measured)
+                              : print_profile(measured) + (probe ? print_probe(*probe) : ""));
   return ExitCode::kOk;
 }
 

@@ -10,6 +10,7 @@
 #include "exec/checkpoint/run_files.h"
 #include "exec/measuring/fixed.h"
 #include "planner/prediction/answer_parts.h"
+#include "planner/prediction/process_notes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -111,6 +112,12 @@ std::string print_phases(const TrainResult& result) {
               : "");
 }
 
+std::vector<const Plan*> list_plans(const TrainResult& result) {
+  std::vector<const Plan*> plans;
+  for (const TrainPhase& phase : result.phases) plans.push_back(&phase.plan);
+  return plans;
+}
+
 // Returns what the predictions rest on that was not measured.
 std::string list_notes(const TrainResult& result, const ModelProfile& profile) {
   const bool extrapolated = std::any_of(result.phases.begin(), result.phases.end(),
@@ -131,11 +138,19 @@ std::string find_newest(const std::filesystem::path& checkpoints) {
 
 }  // namespace
 
-std::string print_result(const TrainResult& result, const ModelProfile& profile) {
-  return print_phases(result) + list_notes(result, profile);
+std::string print_result(const TrainResult& result, const ModelProfile& profile,
+                         const Cluster& cluster) {
+  return print_phases(result) + list_notes(result, profile) +
+         list_commit_rounds(list_plans(result), cluster);
 }
 
-std::string to_json(const TrainResult& result) { return to_answer(result).dump(2) + "\n"; }
+std::string to_json(const TrainResult& result, const Cluster& cluster) {
+  nlohmann::ordered_json answer = to_answer(result);
+  for (const Plan* plan : list_plans(result)) {
+    answer.update(nlohmann::ordered_json::parse(commit_round_json(*plan, cluster)));
+  }
+  return answer.dump(2) + "\n";
+}
 
 std::string tell_stopped(const TrainResult& result, const KeptOfRun& kept, int signal) {
   const std::string step = std::to_string(*result.stopped_at);

@@ -7,14 +7,17 @@
 #include <string>
 
 #include "exec/train/train_result.h"
+#include "profiles/cluster.h"
 #include "profiles/model_profile.h"
 
 namespace frazil {
 
 // Returns the answer of a run that has ended: a table of its phases and what was learnt, with what
-// the predictions rest on that was not measured.
-std::string print_result(const TrainResult& result, const ModelProfile& profile);
-std::string to_json(const TrainResult& result);
+// the predictions rest on that was not measured, the commit rounds of a run over processes among
+// it.
+std::string print_result(const TrainResult& result, const ModelProfile& profile,
+                         const Cluster& cluster);
+std::string to_json(const TrainResult& result, const Cluster& cluster);
 
 // What a run leaves behind that a signal has ended.
 struct KeptOfRun {

@@ -354,7 +354,8 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
         if (folder) write_files(result, place);
         weights.rethrow();
       },
-      json ? to_json(result) : print_result(result, options.profile));
+      json ? to_json(result, options.cluster)
+           : print_result(result, options.profile, options.cluster));
   return ExitCode::kOk;
 }
 

@@ -15,6 +15,8 @@
 #include "exec/devices/host_facts.h"
 #include "exec/measuring/fixed.h"
 #include "exec/profile/verify.h"
+#include "exec/train/processes/member_processes.h"
+#include "exec/train/processes/run_world.h"
 #include "exec/train/progress.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/actions/validate_plan.h"
@@ -81,6 +83,16 @@ VerifyOptions read_options(const po::variables_map& flags) {
   return options;
 }
 
+// Spreads the devices over the processes that are asked for, and returns their number.
+int read_processes(const Flags& flags, VerifyOptions& options) {
+  const auto devices = static_cast<int>(options.cluster.devices.size());
+  const int processes = integer_or(flags, "procs", 1, 1, devices);
+  if (processes == 1) return 1;
+  spread_over(options.cluster, processes);
+  options.config.micro_batch_size = options.plan.micro_batch_size;
+  return processes;
+}
+
 std::string print_verification(const Verification& verification, double bar, bool accepts_load) {
   Table table{{"what", "predicted / measured", "from", "to", "blocks", "verdict"}, {}};
   for (const VerifiedRatio& row : verification.ratios) {
@@ -135,6 +147,7 @@ Provenance describe_question(const VerifyOptions& options, const Flags& flags) {
                       {"plan", summarize(options.plan)},
                       {"device", optional_text(flags, "device").value_or("cpu")}};
   if (options.accepts_load) question["foreign_load"] = "accepted";
+  if (const auto processes = optional_text(flags, "procs")) question["processes"] = *processes;
   return question;
 }
 
@@ -203,8 +216,18 @@ ExitCode run_verify(const po::variables_map& flags) {
   std::optional<Baseline> baseline;
   if (good_day && !good_day->is_written) baseline = read_baseline(good_day->path);
   if (good_day && good_day->is_written) check_output_file(good_day->path);
-  const VerifyOptions options = read_options(flags);
+  VerifyOptions options = read_options(flags);
   const Dataset data = load_data(options.config);
+  std::optional<MemberProcesses> members;  // outlive the run that they serve
+  if (const int processes = read_processes(flags, options); processes > 1) {
+    options.world = [&, processes] {
+      TrainOptions told;
+      told.config = options.config;
+      told.cluster = options.cluster;
+      told.processors = options.processors;
+      return lead(members.emplace(processes), told, data);
+    };
+  }
   refuse_larger_batch(options.config, data, required_text(flags, "run"));
   check_machine("verify", options.processors, static_cast<int>(options.cluster.devices.size()),
                 is_set(flags, "quiet"));

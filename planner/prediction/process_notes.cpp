@@ -181,4 +181,14 @@ std::string commit_round_json(const Plan& plan, const Cluster& cluster) {
   return json.dump();
 }
 
+std::string with_commit_rounds(std::string answer, std::span<const Plan* const> plans,
+                               const Cluster& cluster) {
+  Json said = Json::object();
+  for (const Plan* plan : plans) said.update(Json::parse(commit_round_json(*plan, cluster)));
+  if (said.empty()) return answer;
+  Json json = Json::parse(answer);
+  json.update(said);
+  return json.dump() + "\n";
+}
+
 }  // namespace frazil

@@ -30,4 +30,9 @@ std::string processes_json(const Cluster& cluster);
 // `lost_process_ends_run`, each where it applies.
 std::string commit_round_json(const Plan& plan, const Cluster& cluster);
 
+// Returns the JSON object `answer` with what commit_round_json() says of these plans, as a line; as
+// it is where that says nothing.
+std::string with_commit_rounds(std::string answer, std::span<const Plan* const> plans,
+                               const Cluster& cluster);
+
 }  // namespace frazil

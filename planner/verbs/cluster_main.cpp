@@ -19,6 +19,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/cluster_presets.h"
 #include "profiles/cluster_shape.h"
+#include "profiles/import/measured_messages.h"
 #include "profiles/quantity_text.h"
 #include "profiles/text_file.h"
 
@@ -50,6 +51,11 @@ po::options_description describe_flags() {
       ("within-bandwidth", text_value("RATE"),
        "one direction between two devices of a host, instead of the preset's")                 //
       ("within-latency", text_value("TIME"), "instead of the preset's, without a preset 0ms")  //
+      ("within-messages", text_value("FILE"),
+       "the link between two devices of a host as messages of each size were measured, such as "
+       "nccl.jsonl of tests/gpu/run.sh")  //
+      ("between-messages", text_value("FILE"),
+       "the same of two devices of different hosts")  //
       ("between", known_value("NAME", names_of(all_link_presets())),
        "link between hosts; help lists them with their sources")  //
       ("between-bandwidth", text_value("RATE"),
@@ -111,8 +117,29 @@ const Preset* find_preset(const Flags& values, const std::string& flag,
                         [&](const Preset& preset) { return preset.name == name; });
 }
 
+// Takes a link as its messages were measured, and says how far it is off.
+void take_messages(const std::string& file, const std::string& which, Link& link,
+                   Provenance& sources) {
+  const MeasuredMessages measured = read_measured_messages(file);
+  const FittedLink fitted = fit_link(measured.messages);
+  link = fitted.link;
+  std::string told = fmt::format("{} times of messages in {}, each within {:.0f} %",
+                                 measured.messages.size(), file, 100 * fitted.worst_error);
+  if (!measured.all_reduces.empty()) {
+    const SizedTime& largest = measured.all_reduces.back();
+    const double ratio = static_cast<double>(price_pair_reduce(link, largest.bytes).count()) /
+                         static_cast<double>(largest.time.count());
+    told += fmt::format("; an all-reduce of {} predicted / measured {:.2f}",
+                        to_text(Bytes{largest.bytes}), ratio);
+  }
+  sources[which + "_bandwidth"] = sources[which + "_latency"] = std::move(told);
+}
+
 // Takes what is given of a link, and notes it beside the sources of the preset's.
 void take_link(const Flags& values, const std::string& which, Link& link, Provenance& sources) {
+  if (values.count(which + "-messages") > 0) {
+    take_messages(required_text(values, which + "-messages"), which, link, sources);
+  }
   if (const auto rate = optional_text(values, which + "-bandwidth")) {
     link.bandwidth = parse_bandwidth(*rate, "--" + which + "-bandwidth");
     sources[which + "_bandwidth"] = kAsGiven;
@@ -168,7 +195,7 @@ ClusterShape read_shape(const Flags& values) {
                                    : "frazil cluster: figures as given, not measured";
   if (shape.devices <= shape.per_host) {
     refuse_together(values, "all devices on one host",
-                    {"between", "between-bandwidth", "between-latency"});
+                    {"between", "between-bandwidth", "between-latency", "between-messages"});
     return shape;
   }
   if (between != nullptr) take_between(*between, shape);

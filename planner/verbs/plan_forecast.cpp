@@ -4,6 +4,7 @@
 
 #include "planner/answers/print_trajectory.h"
 #include "planner/plan/plan_json.h"
+#include "planner/prediction/process_notes.h"
 #include "planner/search/rank_plans.h"
 #include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/command_line.h"
@@ -31,6 +32,12 @@ std::vector<NewFile> list_held_plans(const PlannedTrajectory& planned, const Sea
     files.push_back({std::move(file), to_json(with_question(std::move(plan), search))});
   }
   return files;
+}
+
+std::vector<const Plan*> list_held(const PlannedTrajectory& planned) {
+  std::vector<const Plan*> held;
+  for (const std::size_t state : planned.best.states) held.push_back(&planned.candidates[state]);
+  return held;
 }
 
 }  // namespace
@@ -79,8 +86,11 @@ ExitCode plan_forecast(const Flags& values) {
   outputs.reserve(files.size());
   for (const NewFile& file : files) outputs.push_back({"--out", file.path});
   refuse_overwriting(named_files(values, {"profile", "cluster", "forecast"}), outputs);
+  const std::vector<const Plan*> held = list_held(planned);
   write_and_answer([&] { write_text_files(files); },
-                   is_set(values, "json") ? trajectory_json(planned) : print_trajectory(planned));
+                   is_set(values, "json")
+                       ? with_commit_rounds(trajectory_json(planned), held, cluster)
+                       : print_trajectory(planned) + list_commit_rounds(held, cluster));
   return ExitCode::kOk;
 }
 

@@ -5,6 +5,7 @@
 #include "planner/actions/validate_plan.h"
 #include "planner/answers/print_replan.h"
 #include "planner/plan/plan_json.h"
+#include "planner/prediction/process_notes.h"
 #include "planner/search/advice.h"
 #include "planner/search/rank_plans.h"
 #include "planner/verbs/cluster_flag.h"
@@ -61,7 +62,10 @@ ExitCode plan_held(const Flags& values) {
     if (values.count("out") > 0)
       write_plan(with_question(answer->next.plan, options), required_text(values, "out"));
   };
-  write_and_answer(write, is_set(values, "json") ? replan_json(asked) : print_replan(asked));
+  const std::vector<const Plan*> plans{&masked, &answer->next.plan};
+  write_and_answer(write, is_set(values, "json")
+                              ? with_commit_rounds(replan_json(asked), plans, cluster)
+                              : print_replan(asked) + list_commit_rounds(plans, cluster));
   return ExitCode::kOk;
 }
 

@@ -19,6 +19,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
+#include "planner/prediction/process_notes.h"
 #include "planner/prediction/simplicity.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/rank_plans.h"
@@ -134,8 +135,12 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
       write_plan(with_question(named.plan, options), required_text(values, "out"));
     }
   };
-  write_and_answer(
-      write, is_set(values, "json") ? comparison_json(comparison) : print_comparison(comparison));
+  std::vector<const Plan*> plans;
+  if (!named.infeasible) plans.push_back(&named.plan);
+  if (ranking.best() != nullptr) plans.push_back(&ranking.best()->plan);
+  write_and_answer(write, is_set(values, "json")
+                              ? with_commit_rounds(comparison_json(comparison), plans, cluster)
+                              : print_comparison(comparison) + list_commit_rounds(plans, cluster));
   if (named.infeasible) {
     const char* instead = ranking.best() != nullptr
                               ? "without --planner there is a plan that fits"

@@ -26,8 +26,10 @@ void describe_verify(boost::program_options::options_description& flags) {
        "what the cluster's devices are here: cpu (default) or cuda")  //
       ("gpus", text_value("LIST"),
        "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
-      ("blocks", text_value("N"), "blocks of profile and run, default 40")                 //
-      ("steps", text_value("N"), "steps of each half of a block, default 8")               //
+      ("procs", text_value("N"),
+       "spread the devices over so many processes of this machine; default: 1")  //
+      ("blocks", text_value("N"), "blocks of profile and run, default 40")       //
+      ("steps", text_value("N"), "steps of each half of a block, default 8")     //
       ("accept-load", po::bool_switch(),
        "counts blocks however busy other programs keep the machine; a baseline is of such days or "
        "of quiet ones")  //

@@ -79,7 +79,8 @@ void write_run(const ReportRun& run, const std::filesystem::path& folder) {
   for (std::size_t i = 0; i < run.phases.size(); ++i) {
     const auto phase_folder = folder / ("phase-" + std::to_string(i));
     write_text_file(phase_folder / "predicted.csv", to_csv(run.phases[i].predicted));
-    write_text_file(phase_folder / "measured.csv", to_csv(run.phases[i].measured));
+    write_text_file(phase_folder / "measured.csv",
+                    to_csv(run.phases[i].measured, run.phases[i].clock_uncertainty));
     if (!run.phases[i].memory) continue;
     write_text_file(phase_folder / "memory.json", to_json(*run.phases[i].memory));
   }

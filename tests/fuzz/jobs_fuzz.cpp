@@ -48,6 +48,8 @@ void check_all(std::string_view bytes) {
   check<std::vector<BlockNumbers>>(bytes);
   check<std::vector<LayerSample>>(bytes);
   check<std::vector<LossSample>>(bytes);
+  check<PairTimes>(bytes);
+  check<std::vector<Duration>>(bytes);
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ TEST(ChromeTrace, WritesASmallTimeline) {
                                                                    {"\"measured\"", &measured}})));
 }
 
+TEST(ChromeTrace, TellsHowSureTheClocksOfSeveralProcessesAre) {
+  const Timeline timeline{.devices = 1, .spans = {}};
+  const std::string text =
+      to_chrome_json({{"predicted", &timeline}, {"measured", &timeline, Duration{1'234}}});
+  EXPECT_EQ(json::parse(text).at("otherData").at("clock_uncertainty_ns"), 1'234);
+}
+
 void expect_same(const json& event, const Span& span, int process) {
   ASSERT_EQ(event.at("name"), to_text(span.action));
   ASSERT_EQ(event.at("cat"), kind_name(span.action.kind));

@@ -36,6 +36,22 @@ TEST(TimelineCsv, WritesAndReadsEveryColumn) {
   EXPECT_EQ(parse_timeline_csv(text, "t.csv"), timeline);
 }
 
+TEST(TimelineCsv, TellsHowSureTheClocksOfSeveralProcessesAre) {
+  const Timeline timeline = make_1f1b_3x4(1000);
+  const std::string text = to_csv(timeline, Duration{1'234});
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "# frazil.timeline 1 devices=3 clock_uncertainty_ns=1234");
+  Timeline sorted = timeline;
+  sort_spans(sorted);
+  EXPECT_EQ(parse_timeline_csv(text, "t.csv"), sorted);
+  EXPECT_EQ(parse_clock_uncertainty(text, "t.csv"), Duration{1'234});
+  EXPECT_EQ(parse_clock_uncertainty(to_csv(timeline), "t.csv"), std::nullopt);
+  EXPECT_THROW((void)parse_timeline_csv("# frazil.timeline 1 devices=3 clock_uncertainty_ns=-1\n" +
+                                            text.substr(text.find('\n') + 1),
+                                        "t.csv"),
+               InputError);
+}
+
 TEST(TimelineCsv, ReadsBackWhatItWrote) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -13,6 +13,7 @@
 #include "exec/control/wire.h"
 #include "exec/run/jobs/device_runs.h"
 #include "exec/run/jobs/jobs.h"
+#include "exec/run/jobs/pair_times.h"
 #include "exec/state/layer_moves.h"
 #include "exec/tensors/sample_range.h"
 #include "profiles/error.h"
@@ -74,11 +75,18 @@ struct DigestsJob {};            // answer: list of LayerDigest
 struct NonFiniteJob {};          // answer: LayerId, if there is one
 struct GatherJob {};             // answer: Done; the states go to device 0
 struct LayerSamplesJob {};       // answer: list of LayerSample
+struct MeasurePairJob {          // answer: PairTimes
+  PairQuestion question;
+};
+struct MeasureCommitJob {  // answer: list of Duration
+  Step round = 0;
+};
 
 using Job = std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob,
                          CachedWeightsJob, OfferStoreJob, TakeStoreJob, UseCacheJob, RestoreJob,
                          StepJob, EvaluateJob, SketchJob, IntervalGradientsJob, ClearSumsJob,
-                         DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob, ConnectJob>;
+                         DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob, ConnectJob,
+                         MeasurePairJob, MeasureCommitJob>;
 
 struct Done {};
 
@@ -156,6 +164,14 @@ template <class A>
 void archive(A&, GatherJob&) {}
 template <class A>
 void archive(A&, LayerSamplesJob&) {}
+template <class A>
+void archive(A& a, MeasurePairJob& j) {
+  a(j.question);
+}
+template <class A>
+void archive(A& a, MeasureCommitJob& j) {
+  a(j.round);
+}
 template <class A>
 void archive(A&, Done&) {}
 
@@ -245,7 +261,7 @@ void archive(A& a, WeightRead& r) {
 template <class A>
 void archive(A& a, StepAnswer& s) {
   a(s.losses, s.non_finite_gradient, s.gradient_squares, s.spans, s.memory, s.weight_reads, s.note,
-    s.cache);
+    s.cache, s.zero);
 }
 template <class A>
 void archive(A& a, LossTerm& t) {

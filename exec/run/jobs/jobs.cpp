@@ -14,6 +14,16 @@ void move_into(std::vector<T>& all, std::vector<T>& some) {
 }  // namespace
 
 // Losses are added in the order of micro-batches, wherever they come from.
+void shift_times(StepAnswer& answer, Duration shift) {
+  for (Span& span : answer.spans) {
+    span.start += shift;
+    span.end += shift;
+  }
+  for (MeasuredMemory& memory : answer.memory) {
+    for (MemoryMoment& moment : memory.curve) moment.at += shift;
+  }
+}
+
 StepResult join_answers(std::vector<StepAnswer> answers, std::size_t squares) {
   StepResult result;
   result.gradient_squares.resize(squares);

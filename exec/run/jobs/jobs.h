@@ -45,6 +45,8 @@ struct StepAnswer {
   std::vector<WeightRead> weight_reads;
   std::string note;                 // what ran in place of the plan's schedule, and why
   std::optional<CacheTally> cache;  // none: the step used no cache
+  // By the steady clock of the process: the zero of the times above.
+  Duration zero{0};
 };
 
 struct StepResult {
@@ -59,7 +61,12 @@ struct StepResult {
   std::optional<LayerId> non_finite_gradient;
   // Tells what ran in place of a short batch whose plan's schedule is illegal for it; else empty.
   std::string note;
+  // How sure times of different processes are beside each other; none: there is one clock.
+  std::optional<Duration> clock_uncertainty = std::nullopt;
 };
+
+// Puts the times of an answer on another clock: adds `shift` to each.
+void shift_times(StepAnswer& answer, Duration shift);
 
 // Joins what all devices have answered; all but `wall` is filled in. `squares`: of how many layers
 // gradient squares are measured.

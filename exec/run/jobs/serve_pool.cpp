@@ -94,6 +94,12 @@ class JobServer {
     (void)pool_.gather_states();
     return done();
   }
+  std::string operator()(const MeasurePairJob& job) {
+    return encode(pool_.measure_pair(job.question));
+  }
+  std::string operator()(const MeasureCommitJob& job) {
+    return encode(pool_.measure_commit(job.round));
+  }
   std::string operator()(const LayerSamplesJob&) { return encode(pool_.take_layer_samples()); }
 
  private:

@@ -61,6 +61,20 @@ TEST(ReadRun, LeavesOutThePhaseThatLacksATimeLine) {
   }
 }
 
+TEST(ReadRun, TellsHowSureTheClocksOfItsProcessesAre) {
+  const TemporaryFolder folder("clocks");
+  ReportRun run = sample_run("run");
+  run.phases[0].clock_uncertainty = Duration{9'000};
+  run.phases[1].clock_uncertainty = Duration{12'000};
+  write_run(run, folder.path());
+  const ReportRun read = read_run(folder.path().string());
+  EXPECT_EQ(read.phases[0].measured, run.phases[0].measured);
+  const std::vector<std::string> expected{
+      "note: measured times of different processes are sure to within 12.000 us beside each other"};
+  EXPECT_EQ(read.doubts, expected);
+  EXPECT_NE(to_text(summarize(read)).find(expected[0]), std::string::npos);
+}
+
 TEST(ReadRun, RefusesWhatIsNoFolderOfARun) {
   const TemporaryFolder folder("nowhere");
   EXPECT_THROW(read_run((folder.path() / "nowhere").string()), InputError);

@@ -28,6 +28,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "exec/control/control_group.h"
@@ -130,7 +131,8 @@ class Members {
   struct End {
     explicit End(Descriptor descriptor) : socket(std::move(descriptor)) {}
     ControlSocket socket;
-    std::uint64_t order = 0;  // under way; 0: none
+    std::uint64_t order = 0;    // under way; 0: none
+    bool knows_leader = false;  // has answered its first beat
   };
 
   void serve() {
@@ -172,6 +174,11 @@ class Members {
     } else if (std::holds_alternative<CommitMessage>(message)) {
       note(kCommit, message);
       answer(end, result_);
+    } else if (const auto* const beat = std::get_if<BeatMessage>(&message)) {
+      const std::int64_t now = Clock::now().time_since_epoch().count();
+      if (!std::exchange(end.knows_leader, true)) {
+        say(end, kBeat, BeatMessage{now, beat->sent_ns, now});
+      }
     } else if (const auto* const abort = std::get_if<AbortMessage>(&message)) {
       note(kAbort, message);
       if (end.order == 0) return;
@@ -197,7 +204,7 @@ class Members {
   }
 
   void beat(int process) {
-    say(*ends_.at(process), kBeat, BeatMessage{Clock::now().time_since_epoch().count(), -1});
+    say(*ends_.at(process), kBeat, BeatMessage{Clock::now().time_since_epoch().count()});
   }
 
   void say(End& end, Kind kind, const ControlMessage& message) {

@@ -348,6 +348,56 @@ TEST_F(ControlGroupTest, KnowsHowFarClocksAreApart) {
   EXPECT_LE(std::chrono::abs(clock.offset), clock.uncertainty);
 }
 
+// The end of a member whose clock goes so much ahead, and which answers each beat after a while.
+void beat_ahead(const Descriptor& socket, Duration ahead, int beats) {
+  const auto now = [ahead] {
+    return (std::chrono::steady_clock::now().time_since_epoch() + ahead).count();
+  };
+  ControlSocket end{Descriptor(::dup(socket.number()))};
+  while (beats > 0) {
+    std::vector<ControlMessage> messages;
+    if (!end.receive(messages)) return;
+    for (const ControlMessage& message : messages) {
+      const std::int64_t heard = now();
+      const auto* const beat = std::get_if<BeatMessage>(&message);
+      if (beat == nullptr) continue;
+      std::this_thread::sleep_for(milliseconds(30));
+      (void)end.send(BeatMessage{now(), beat->sent_ns, heard});
+      --beats;
+    }
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+TEST(ControlWatchTest, FindsHowFarAClockIsAheadHoweverLateBeatsAreAnswered) {
+  for (const Duration ahead : {Duration(std::chrono::hours(100)), -Duration(milliseconds(700))}) {
+    SocketPair pair = make_socket_pair();
+    ControlWatch watch({.on_message = [](int, ControlMessage) {},
+                        .on_end = [](int, const std::string&) {},
+                        .on_silence = {}});
+    watch.add(1, std::move(pair[0]));
+    EXPECT_FALSE(watch.clock_of(1).is_known());
+    beat_ahead(pair[1], ahead, 3);
+    ClockOffset clock;
+    for (int i = 0; i < 5000 && !clock.is_known(); ++i) {
+      clock = watch.clock_of(1);
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    ASSERT_TRUE(clock.is_known());
+    EXPECT_LE(std::chrono::abs(clock.offset - ahead), clock.uncertainty);
+  }
+}
+
+TEST_F(ControlGroupTest, TakesClocksThatCannotBeToldApartAsOne) {
+  ClockOffset clock;
+  for (int i = 0; i < 5000 && !clock.is_known(); ++i) {
+    clock = group_.clock_of(2);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  ASSERT_TRUE(clock.is_known()) << "known once both ends have spoken";
+  EXPECT_EQ(clock.offset, Duration{0});
+}
+
 TEST(ControlMemberTest, EndsWithItsLeader) {
   SocketPair pair = make_socket_pair();
   Said aborted;

@@ -14,6 +14,7 @@
 #include "exec/devices/device_numerics.h"
 #include "exec/devices/numerics.h"
 #include "exec/profile/link_probe.h"
+#include "exec/run/device_pool.h"
 #include "profiles/error.h"
 #include "tests/exec/devices/fake_accelerator.h"
 #include "tests/exec/support/rank_failures.h"
@@ -244,6 +245,48 @@ TEST_F(OnStreams, AnAbandonedWorldEndsTheWaitForAGpu) {
   const std::string sentence = failure_of([&] { devices[0].finish(); }).sentence;
   other.join();
   EXPECT_EQ(sentence, "device 0 stops, for another one has failed");
+}
+
+TEST_F(OnStreams, AnAbandonedWorldIsLeftForANewOne) {
+  const DeviceChoice choice = fake_streams();
+  const auto train = [&](bool loses) {
+    DevicePool pool(make_vit(small_config()), {}, 7, {.devices = 2, .count = 2},
+                    {.devices = choice});
+    const auto enter = [&] {
+      pool.join({.communicators = make_in_process_communicators(2), .process_of = {}});
+    };
+    enter();
+    pool.prepare(make_small_plan(pool.structure(), two_stages()));
+    (void)pool.take();
+    pool.adopt();
+    const auto step = [&](Step number) {
+      (void)pool.step({.step = number, .learning_rate = 1e-2}, small_micro_batches(number, 2), {});
+    };
+    step(0);
+    if (loses) {
+      pool.abort("rank 2 is lost: its process has ended");
+      EXPECT_NE(failure_of([&] { step(1); }).sentence.find("rank 2 is lost"), std::string::npos);
+      enter();
+    }
+    step(1);
+    step(2);
+    return pool.digests();
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+TEST_F(OnStreams, WhatAnAbandonedDeviceWasGivenIsWaitedForInTheNewWorld) {
+  ComputeDevices devices(fake_streams(), 1, std::chrono::milliseconds(50));
+  EXPECT_FALSE(devices.renew());
+  fake_.stuck_stream = 0;
+  devices.abandon();
+  EXPECT_EQ(failure_of([&] { devices[0].finish(); }).sentence,
+            "device 0 stops, for another one has failed");
+  EXPECT_TRUE(devices.renew());
+  EXPECT_EQ(failure_of([&] { devices[0].finish(); }).sentence,
+            "device 0 has not done its work on GPU 0 within 50.000 ms");
+  fake_.stuck_stream = -1;
+  devices[0].finish();
 }
 
 TEST_F(OnStreams, AGpusErrorNamesRankStepAndAction) {

@@ -16,7 +16,9 @@ TrainPhase run_phase(Step first, Step length) {
     if (!is_sampled(phase, step)) continue;
     Span span;
     span.action.step = step;
-    keep_sample(phase, {span, span});
+    StepResult sampled;
+    sampled.spans = {span, span};
+    keep_sample(phase, sampled);
   }
   return phase;
 }
@@ -45,6 +47,18 @@ TEST(SampledPhase, IsSampledEvenlyToItsEndHoweverLongItIs) {
       EXPECT_EQ(steps[i] - steps[i - 1], phase.sampled_every);
     }
   }
+}
+
+TEST(SampledPhase, IsAsSureOfItsClocksAsItsWorstStep) {
+  TrainPhase phase;
+  StepResult step;
+  keep_sample(phase, step);
+  EXPECT_FALSE(phase.clock_uncertainty);
+  for (const int uncertainty : {5, 9, 7}) {
+    step.clock_uncertainty = Duration{uncertainty};
+    keep_sample(phase, step);
+  }
+  EXPECT_EQ(phase.clock_uncertainty, Duration{9});
 }
 
 }  // namespace

@@ -92,6 +92,41 @@ TEST_F(ProcessVerbs, PlanTellsTheCommitRoundOfEachPlanThatHasOne) {
       << versions.out;
 }
 
+TEST_F(ProcessVerbs, MessagesThatWereMeasuredPriceASimulatedStep) {
+  const std::string file =
+      std::string(FRAZIL_SOURCE_FOLDER) + "/profiles/measured/h200-2026-11-26/nccl.jsonl";
+  const Outcome made = run("cluster", "--devices 2 --memory 1GiB --procs 2 --within-messages " +
+                                          file + " --out nccl.json");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.out.find("4 times of messages in "), std::string::npos) << made.out;
+  EXPECT_NE(made.out.find("an all-reduce of 16.00 MiB predicted / measured "), std::string::npos)
+      << made.out;
+  const Cluster cluster = read_cluster(path("nccl.json"));
+  const Link& link = cluster.usual_link(LinkClass::kHost);
+  EXPECT_GT(link.latency, microseconds(1'300));
+  const Outcome slow =
+      run("simulate", "--plan plan.json --profile model.json --cluster nccl.json --json");
+  ASSERT_EQ(slow.code, 0) << slow.err;
+  const JsonCursor root = parse_json(slow.out, "answer");
+  // A micro-batch goes there and its gradient back.
+  EXPECT_GE(JsonFields(root).required("makespan_ns").integer(0, kLargestQuantity),
+            makespan("--procs 2") + Duration(2 * microseconds(1'300)).count());
+}
+
+TEST_F(ProcessVerbs, EveryAnswerAboutPlansTellsWhatItsCommitRoundRestsOn) {
+  const std::string note =
+      "note: the commit round is a default: the cluster has no commit_round_ns\n";
+  for (const std::string asked : {"--held plan.json --steps 100", "--planner pipedream"}) {
+    const std::string question = kFiles + "--batch 4 --procs 2 " + asked;
+    const Outcome text = run("plan", question);
+    EXPECT_NE(text.out.find(note), std::string::npos) << text.out << text.err;
+    const Outcome json = run("plan", question + " --json");
+    EXPECT_NE(json.out.find("\"commit_round_is_default\":true"), std::string::npos) << json.out;
+    EXPECT_EQ(run("plan", kFiles + "--batch 4 " + asked).out.find("commit round"),
+              std::string::npos);
+  }
+}
+
 TEST_F(ProcessVerbs, ExportLeavesTheCommitRoundOutOfChakraTraces) {
   ASSERT_EQ(run("cluster", kCluster + " --procs 2 --out cluster.json").code, 0);
   const Outcome outcome = run("export", "--to chakra --plan plan.json " + kFiles + "--out trace");

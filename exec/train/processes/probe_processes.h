@@ -1,0 +1,35 @@
+#pragma once
+// Measures what connects two processes of a run, each with a device, over the links that a run
+// takes: those of children of this process, or of processes that have been launched.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "exec/config/run_config.h"
+#include "exec/data/dataset.h"
+#include "exec/devices/compute_device.h"
+#include "exec/links/joining/joined_world.h"
+#include "profiles/cluster.h"
+
+namespace frazil {
+
+struct MessageTime {
+  std::int64_t bytes = 0;
+  Duration one_way{0};  // median
+};
+
+struct ProcessProbe {
+  LinkClass link_class = LinkClass::kHost;  // kNetwork where the processes are on two hosts
+  // As exec/profile/link_probe.h measures it within a process.
+  Link link;
+  std::vector<MessageTime> messages;
+  Duration commit_round{0};
+};
+
+// `joined`: where given, the two processes of a launch, which this one leads; their connections are
+// used up. Throws as a run does.
+ProcessProbe probe_processes(const RunConfig& config, const Dataset& data,
+                             const DeviceChoice& processors, JoinedWorld* joined = nullptr);
+
+}  // namespace frazil
