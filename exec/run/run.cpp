@@ -102,7 +102,10 @@ std::vector<std::string> Run::regroup() {
   ENSURE(group_ != nullptr, "a run over processes");
   std::vector<std::string> told;
   for (;;) {
-    for (const auto& [process, sentence] : group_->take_lost()) told.push_back(sentence);
+    for (const auto& [process, sentence] : group_->take_lost()) {
+      told.push_back(sentence);
+      if (cache_tallies_.contains(process)) cache_before_[process] = cache_tallies_[process];
+    }
     try {
       enter_world();
       return told;
@@ -195,6 +198,8 @@ void Run::note(CacheTally tally) {
   for (const std::string& warning : std::exchange(tally.warnings, {})) {
     cache_warnings_.push_back(name_of(tally.process) + ": " + warning);
   }
+  const auto before = cache_before_.find(tally.process);
+  if (before != cache_before_.end()) add_done(tally, before->second);
   cache_tallies_[tally.process] = std::move(tally);
 }
 
