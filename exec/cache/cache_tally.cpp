@@ -5,16 +5,6 @@
 namespace frazil {
 namespace {
 
-void add_done(CacheTally& all, const CacheTally& one) {
-  all.counts += one.counts;
-  all.micro_batches.asked += one.micro_batches.asked;
-  all.micro_batches.whole += one.micro_batches.whole;
-  all.micro_batches.parts += one.micro_batches.parts;
-  all.checked += one.checked;
-  all.memory += one.memory;
-  all.disk += one.disk;
-}
-
 // Features of the deepest depth that some process holds are those to go on from.
 void add_source(FeatureCache::Source& all, const FeatureCache::Source& one) {
   if (one.depth < all.depth || one.depth == 0) return;
@@ -33,6 +23,16 @@ void add_held(CacheTally& all, const CacheTally& one) {
 }
 
 }  // namespace
+
+void add_done(CacheTally& all, const CacheTally& one) {
+  all.counts += one.counts;
+  all.micro_batches.asked += one.micro_batches.asked;
+  all.micro_batches.whole += one.micro_batches.whole;
+  all.micro_batches.parts += one.micro_batches.parts;
+  all.checked += one.checked;
+  all.memory += one.memory;
+  all.disk += one.disk;
+}
 
 FeatureCounts& operator+=(FeatureCounts& all, const FeatureCounts& more) {
   all.stored += more.stored;

@@ -36,6 +36,9 @@ struct CacheTally {
   Duration reading() const { return memory.reading + disk.reading; }
 };
 
+// Adds what `one` has done to `all`; what is held stays.
+void add_done(CacheTally& all, const CacheTally& one);
+
 FeatureCounts& operator+=(FeatureCounts& all, const FeatureCounts& more);
 
 // Joins what processes have told last. What those did that are there no more was done; what they

@@ -138,7 +138,8 @@ StoreOffer HostRows::offer() const {
           .pid = static_cast<int>(::getpid()),
           .memory = mapping_.descriptor,
           .disk = file_ ? file_->number() : -1,
-          .id = id()};
+          .id = id(),
+          .changes = changes()};
 }
 
 // Maps the offered rows in the place of the own ones and says why it cannot be done, if so.

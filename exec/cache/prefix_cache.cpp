@@ -281,8 +281,9 @@ std::vector<PrefixRows> PrefixCache::find(std::span<const std::int64_t> samples)
 
 void PrefixCache::count(const std::vector<PrefixRows>& found) {
   for (const PrefixRows& part : found) {
-    std::atomic<std::int64_t>& counted =
-        part.depth == depth_ ? found_ : part.depth == 0 ? missed_ : found_before_;
+    std::atomic<std::int64_t>& counted = part.depth == depth_ ? found_
+                                         : part.depth == 0    ? missed_
+                                                              : found_before_;
     counted += static_cast<std::int64_t>(part.rows.size());
   }
 }

@@ -67,8 +67,8 @@ class DevicePool {
   std::vector<LayerDigest> cached_weights();
   CacheTally use_cache(const std::vector<std::uint64_t>& hashes, const FeatureRoom& room);
   FeatureRoom room_for(const std::vector<std::uint64_t>& hashes) const;
-  // Tell the other processes of the host where the rows of the cache are, and take those of the
-  // first process of the host in their place. `offers` are by process.
+  // Tell the other processes of the host where the rows of the cache are, and take those of one
+  // process of the host in their place: the fullest, or the first ones. `offers` are by process.
   StoreOffer offer_store() const;
   void take_store(const std::vector<StoreOffer>& offers);
   // Reads ahead for a step on these samples, in micro-batches of `size`: those that begin here.

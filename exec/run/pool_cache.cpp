@@ -37,12 +37,16 @@ StoreOffer DevicePool::offer_store() const {
   return offer;
 }
 
+// A process that has come in the place of a lost one brings rows of which none is there.
 void DevicePool::take_store(const std::vector<StoreOffer>& offers) {
   const StoreOffer own = offer_store();
   if (own.host.empty()) return;
-  const auto first = std::find_if(offers.begin(), offers.end(),
-                                  [&](const StoreOffer& offer) { return offer.host == own.host; });
-  if (first != offers.end()) cache_->take(*first);
+  const StoreOffer* best = nullptr;
+  for (const StoreOffer& offer : offers) {
+    if (offer.host != own.host) continue;
+    if (best == nullptr || offer.changes > best->changes) best = &offer;
+  }
+  if (best != nullptr) cache_->take(*best);
 }
 
 // True if a device of this process runs the first stage on the micro-batch, or on a slice.

@@ -137,6 +137,8 @@ void Run::note(CacheTally tally) {
   for (const std::string& warning : std::exchange(tally.warnings, {})) {
     cache_warnings_.push_back(name_of(tally.process) + ": " + warning);
   }
+  const auto before = cache_before_.find(tally.process);
+  if (before != cache_before_.end()) add_done(tally, before->second);
   cache_tallies_[tally.process] = std::move(tally);
 }
 

@@ -238,6 +238,7 @@ class Run {
   bool reads_ahead_ = false;
   std::uint32_t shared_in_ = 0;  // the epoch in which processes have shared their caches; 0: none
   std::map<int, CacheTally> cache_tallies_;  // by process
+  std::map<int, CacheTally> cache_before_;   // what lost processes of the same number had done
   std::vector<std::string> cache_warnings_;
   DevicePool pool_;
   std::unique_ptr<ControlGroup> group_;  // none: all devices are in this process

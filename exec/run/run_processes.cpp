@@ -98,7 +98,12 @@ std::optional<LossMoment> Run::take_loss_moment() {
 std::map<int, std::string> Run::renew_world() {
   std::map<int, std::string> lost;
   for (;;) {
-    lost.merge(group_->take_lost());
+    for (const auto& [process, sentence] : group_->take_lost()) {
+      // Whoever takes its place counts on.
+      const auto tally = cache_tallies_.find(process);
+      if (tally != cache_tallies_.end()) cache_before_[process] = tally->second;
+      lost.emplace(process, sentence);
+    }
     try {
       enter_world();
       return lost;

@@ -191,7 +191,7 @@ void archive(A& a, StepOrder& o) {
 }
 template <class A>
 void archive(A& a, StoreOffer& o) {
-  a(o.host, o.process, o.pid, o.memory, o.disk, o.id);
+  a(o.host, o.process, o.pid, o.memory, o.disk, o.id, o.changes);
 }
 template <class A>
 void archive(A& a, FeatureRoom& r) {

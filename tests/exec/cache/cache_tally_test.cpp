@@ -58,6 +58,16 @@ TEST(CacheTally, KeepsWhatALostProcessHasDoneAndNotWhatItHeld) {
   EXPECT_EQ(count_stores({}, {0}), 1);
 }
 
+// A process that has come in the place of a lost one begins to count anew.
+TEST(CacheTally, AddsWhatWasDoneBefore) {
+  CacheTally now = told_by(1, 2, 4);
+  add_done(now, told_by(1, 9, 6));
+  EXPECT_EQ(now.counts.found, 100);
+  EXPECT_EQ(now.micro_batches, (PrefixCounts{6, 4, 2}));
+  EXPECT_EQ(now.in_memory, 4);
+  EXPECT_EQ(now.store, 2U);
+}
+
 // The deepest features are those to go on from.
 TEST(CacheTally, GoesOnFromTheDeepestFeatures) {
   std::map<int, CacheTally> told{{0, told_by(0, 1, 6)}, {1, told_by(1, 2, 4)}};

@@ -124,7 +124,7 @@ TEST(Wire, CarriesEveryJobAndItsAnswer) {
   const FeatureRoom room{.in_memory = 7, .on_disk = FeatureRoom::kAny};
   const auto use = decode<Job>(encode(Job(UseCacheJob{{1, 2}, room})));
   EXPECT_EQ(std::get<UseCacheJob>(use).room, room);
-  const auto take = decode<Job>(encode(Job(TakeStoreJob{{{"host", 2, 77, 5, -1, 9}}})));
+  const auto take = decode<Job>(encode(Job(TakeStoreJob{{{"host", 2, 77, 5, -1, 9, 4}}})));
   EXPECT_EQ(std::get<TakeStoreJob>(take).offers.at(0).pid, 77);
   const auto job = decode<Job>(encode(Job(JoinJob{3, {0, 1, -1}})));
   EXPECT_EQ(std::get<JoinJob>(job).process_of, (std::vector<int>{0, 1, -1}));
