@@ -101,8 +101,10 @@ class Pair:
     def end(self):
         """The answer of the leader, and the member's exit code."""
         try:
-            code = self.leader.wait(timeout=120)
-            member = self.member.wait(timeout=120)
+            code = self.leader.wait(timeout=90)
+            member = self.member.wait(timeout=30)
+        except subprocess.TimeoutExpired as late:
+            raise Failed(f"{late}; the leader says: {self.told.text()}; the member says: {self.member_told.text()}") from late
         finally:
             self.leader.kill()
             self.member.kill()
