@@ -65,10 +65,9 @@ po::options_description describe_flags() {
        "but --token-file")  //
       ("token-file", text_value("FILE"),
        "32 random bytes, mode 0600, that prove who belongs to a run beyond this host")  //
-      (
-          "transport", known_value("WORD", kTransportWords),
-          "what carries tensors between processes: sockets (default), or gloo, PyTorch's own, "
-          "slower")                                                         //
+      ("transport", known_value("WORD", kTransportWords),
+       "what carries tensors between processes: sockets (default), or gloo, PyTorch's own, "
+       "slower")                                                            //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
       ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
