@@ -332,7 +332,11 @@ class Training {
     if (is_first) begin_files();
     begin_phase(step, std::move(begun_phase));
     result_.training_time += since(start);
-    if (is_first) survive(step, [&] { plans_.find_overhead(transition); });
+    if (is_first) {
+      survive(step, [&] { plans_.find_overhead(transition); });
+      // Going to the plan again forgets what its step is expected to take.
+      run_.expect_step(result_.phases.back().predicted_step);
+    }
     foresee(step, kForeseen);
     recorder_.begin_stretch(step);
   }
