@@ -303,7 +303,11 @@ class Training {
       if (is_first) begin_files();
       return begun;
     });
-    if (is_first) changes_.survive(step, [&] { plans_.find_overhead(*transition); });
+    if (is_first) {
+      changes_.survive(step, [&] { plans_.find_overhead(*transition); });
+      // Going to the plan again forgets what its step is expected to take.
+      run_.expect_step(result_.phases.back().predicted_step);
+    }
     foresee(step, kForeseen);
   }
 

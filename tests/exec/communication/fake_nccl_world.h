@@ -2,7 +2,10 @@
 // Worlds whose tensors travel over the fake NCCL: every rank has a GPU of its own, and another
 // world beside it.
 
+#include <gtest/gtest.h>
+
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "exec/communication/in_process_communicator.h"
@@ -27,5 +30,16 @@ inline std::vector<std::unique_ptr<Communicator>> make_fake_nccl_communicators(
     int ranks, const CommunicatorOptions& options = {}) {
   return over_fake_nccl(make_in_process_communicators(ranks, options), options);
 }
+
+// Tests of such worlds derive from this. What a world must leave behind when it is gone: nothing.
+class FakeNcclTest : public testing::Test {
+ protected:
+  void SetUp() override { reset_fake_nccl(); }
+  void TearDown() override {
+    EXPECT_EQ(fake_nccl_violations(), std::vector<std::string>());
+    EXPECT_EQ(fake_nccl_counts().live_ends, 0);
+    EXPECT_EQ(fake_nccl_counts().live_marks, 0);
+  }
+};
 
 }  // namespace frazil

@@ -29,16 +29,7 @@ Tag activation_of(std::int32_t micro_batch) {
   return {.kind = MessageKind::kActivation, .stage = 1, .index = micro_batch, .step = 17};
 }
 
-// What a world must have left behind when it is gone: nothing.
-class OverNccl : public testing::Test {
- protected:
-  void SetUp() override { reset_fake_nccl(); }
-  void TearDown() override {
-    EXPECT_EQ(fake_nccl_violations(), std::vector<std::string>());
-    EXPECT_EQ(fake_nccl_counts().live_ends, 0);
-    EXPECT_EQ(fake_nccl_counts().live_marks, 0);
-  }
-};
+class OverNccl : public FakeNcclTest {};
 
 TEST_F(OverNccl, TensorsOfEveryTypeAndShapeArriveAsTheyWere) {
   const Worlds ranks = make_fake_nccl_communicators(2);

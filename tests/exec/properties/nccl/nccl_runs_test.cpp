@@ -24,15 +24,8 @@ ProcessShape shape_over_nccl(std::vector<int> process_of) {
           }};
 }
 
-class WholeRunOverNccl : public testing::Test {
+class WholeRunOverNccl : public FakeNcclTest {
  protected:
-  void SetUp() override { reset_fake_nccl(); }
-  void TearDown() override {
-    EXPECT_EQ(fake_nccl_violations(), std::vector<std::string>());
-    EXPECT_EQ(fake_nccl_counts().live_ends, 0);
-    EXPECT_EQ(fake_nccl_counts().live_marks, 0);
-  }
-
   // Runs all forms in one run, by turns of two optimizers' runs, and returns their schedules.
   static std::set<ScheduleKind> run_forms(const ProcessShape& shape,
                                           const std::vector<FamilyForm>& forms,

@@ -51,7 +51,7 @@ std::set<ScheduleKind> run_forms(const ProcessShape& shape, std::vector<FamilyFo
 
 TEST(SchedulesOverProcesses, HaveTheBitsOfOneDeviceOverTwo) {
   const std::set<ScheduleKind> seen =
-      run_forms({{0, 1}}, list_forms(2, {5, 6, 8, 12}), std::random_device{}(), 1);
+      run_forms({{0, 1}}, list_forms(2, {5, 8}), std::random_device{}(), 1);
   EXPECT_EQ(seen.size(), synchronous_schedules().size());
 }
 
