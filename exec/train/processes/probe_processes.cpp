@@ -70,10 +70,10 @@ ProcessProbe probe_processes(const RunConfig& config, const Dataset& data,
   };
   if (joined == nullptr) {
     MemberProcesses members(2);
-    return probe_world(lead(members, options, data));
+    return probe_world(lead(members, options, data, Transport::kSockets));
   }
   const bool over_network = are_on_two_hosts(*joined);
-  ProcessProbe found = probe_world(lead(*joined, options, data));
+  ProcessProbe found = probe_world(lead(*joined, options, data, Transport::kSockets));
   if (over_network) found.link_class = LinkClass::kNetwork;
   return found;
 }

@@ -113,7 +113,7 @@ class Member {
   RunWorld lead(const TrainOptions& options, const Dataset& data) {
     std::map<int, Descriptor> members;
     members.emplace(1, std::move(control_));
-    return lead_over(std::move(members), std::move(peers_), options, data);
+    return lead_over(std::move(members), std::move(peers_), options, data, Transport::kSockets);
   }
   void wait() const { (void)::waitpid(process_, nullptr, 0); }
 
