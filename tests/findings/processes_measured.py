@@ -73,7 +73,7 @@ def main():
         early = [key for key, (_, received) in ends.items() if key[1].startswith("1RECV_F")
                  and received + slack < ends[key[0], "0SEND_F" + key[1][7:]][0]]
         expect(not early, f"no message is received before it is sent ({len(early)} of {len(ends)} spans)")
-        expect("sure to within" in call("report", out), "the report tells it in a note")
+        expect("sure to within" in call("report", out, "--out", folder / "report.html"), "the report tells it in a note")
         verdict = json.loads(call("verify", "--run", run, "--cluster", probed, "--plan", plan, "--procs", 2, "--blocks", 6, "--steps", 4,
                                   "--accept-load", "--quiet", "--json", codes=(0, 4, 5)))
         ratio = verdict["ratios"][0]
