@@ -171,6 +171,10 @@ void choose_precision(const po::variables_map& flags, RunConfig& config) {
   config.precision = is_bf16 ? Precision::kBf16 : Precision::kFp32;
 }
 
+void tell_person(const std::string& sentence) {
+  std::fprintf(stderr, "frazil profile: %s\n", to_one_line(sentence).c_str());
+}
+
 // Waits for the other process where flags or a launcher say that there is one.
 std::optional<JoinedWorld> find_launch(const po::variables_map& flags, const std::string& command) {
   const bool probes = flags["probe-links"].as<bool>();
@@ -181,14 +185,12 @@ std::optional<JoinedWorld> find_launch(const po::variables_map& flags, const std
   if (!launch.listen.empty()) launch.processes = 2;
   if (launch.listen.empty() && launch.join.empty()) return std::nullopt;
   return join_launch(launch, command, optional_text(flags, "token-file").value_or(""),
-                     [](const std::string& sentence) {
-                       std::fprintf(stderr, "frazil profile: %s\n", to_one_line(sentence).c_str());
-                     });
+                     /*may_grow=*/false, tell_person);
 }
 
 ExitCode run_profile(const po::variables_map& flags, const std::string& command) {
   std::optional<JoinedWorld> joined_world = find_launch(flags, command);
-  if (joined_world && !joined_world->leads()) return serve_joined(*joined_world);
+  if (joined_world && !joined_world->leads()) return serve_joined(*joined_world, tell_person);
   JoinedWorld* const joined = joined_world ? &*joined_world : nullptr;
   RunConfig config = read_config(flags);
   choose_precision(flags, config);
@@ -217,7 +219,7 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   check_machine("profile", options.processors, options.devices, quiet);
   std::optional<ProcessProbe> probe;
   if (flags["probe-links"].as<bool>()) {
-    probe = probe_processes(config, data, options.processors, joined);
+    probe = probe_processes(config, data, options.processors, joined, tell_person);
   }
   MeasuredProfile measured;
   {

@@ -225,7 +225,7 @@ ExitCode run_verify(const po::variables_map& flags) {
       told.config = options.config;
       told.cluster = options.cluster;
       told.processors = options.processors;
-      return lead(members.emplace(processes), told, data);
+      return lead(members.emplace(processes), told, data, Transport::kSockets, /*restarts=*/false);
     };
   }
   refuse_larger_batch(options.config, data, required_text(flags, "run"));

@@ -58,7 +58,8 @@ bool are_on_two_hosts(const JoinedWorld& joined) {
 }  // namespace
 
 ProcessProbe probe_processes(const RunConfig& config, const Dataset& data,
-                             const DeviceChoice& processors, JoinedWorld* joined) {
+                             const DeviceChoice& processors, JoinedWorld* joined,
+                             const std::function<void(const std::string&)>& tell) {
   TrainOptions options;
   options.config = config;
   options.cluster = make_uniform_cluster(2, Bytes{}, {});
@@ -70,10 +71,10 @@ ProcessProbe probe_processes(const RunConfig& config, const Dataset& data,
   };
   if (joined == nullptr) {
     MemberProcesses members(2);
-    return probe_world(lead(members, options, data, Transport::kSockets));
+    return probe_world(lead(members, options, data, Transport::kSockets, /*restarts=*/false));
   }
   const bool over_network = are_on_two_hosts(*joined);
-  ProcessProbe found = probe_world(lead(*joined, options, data, Transport::kSockets));
+  ProcessProbe found = probe_world(lead(*joined, options, data, Transport::kSockets, tell));
   if (over_network) found.link_class = LinkClass::kNetwork;
   return found;
 }

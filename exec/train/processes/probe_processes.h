@@ -28,8 +28,10 @@ struct ProcessProbe {
 };
 
 // `joined`: where given, the two processes of a launch, which this one leads; their connections are
-// used up. Throws as a run does.
+// used up. `tell` is given a sentence for each process that is turned away meanwhile. Throws as a
+// run does.
 ProcessProbe probe_processes(const RunConfig& config, const Dataset& data,
-                             const DeviceChoice& processors, JoinedWorld* joined = nullptr);
+                             const DeviceChoice& processors, JoinedWorld* joined,
+                             const std::function<void(const std::string&)>& tell);
 
 }  // namespace frazil

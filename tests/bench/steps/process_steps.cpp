@@ -102,7 +102,8 @@ class Member {
       control[0].close();
       sockets[0].clear();
       for (const Member& other : others) other.forget();
-      ::_exit(static_cast<int>(serve_run(1, std::move(control[1]), std::move(sockets[1]))));
+      ::_exit(
+          static_cast<int>(serve_run(1, std::move(control[1]), std::move(sockets[1]), {}).code));
     }
     control_ = std::move(control[0]);
     peers_ = std::move(sockets[0]);
@@ -113,7 +114,7 @@ class Member {
   RunWorld lead(const TrainOptions& options, const Dataset& data) {
     std::map<int, Descriptor> members;
     members.emplace(1, std::move(control_));
-    return lead_over(std::move(members), std::move(peers_), options, data, Transport::kSockets);
+    return lead_over(std::move(members), std::move(peers_), options, data, Transport::kSockets, {});
   }
   void wait() const { (void)::waitpid(process_, nullptr, 0); }
 

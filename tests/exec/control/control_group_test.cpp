@@ -373,7 +373,7 @@ TEST(ControlWatchTest, FindsHowFarAClockIsAheadHoweverLateBeatsAreAnswered) {
   for (const Duration ahead : {Duration(std::chrono::hours(100)), -Duration(milliseconds(700))}) {
     SocketPair pair = make_socket_pair();
     ControlWatch watch({.on_message = [](int, ControlMessage) {},
-                        .on_end = [](int, const std::string&) {},
+                        .on_end = [](int, const std::string&, Duration) {},
                         .on_silence = {}});
     watch.add(1, std::move(pair[0]));
     EXPECT_FALSE(watch.clock_of(1).is_known());
