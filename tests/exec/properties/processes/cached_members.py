@@ -17,6 +17,7 @@ import time
 
 TREE = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(TREE / "tests/findings/support"))
+from process_trials import members_of, wait_for  # noqa: E402
 from training import FRAZIL, INPUTS, MODEL, Absent, Failed, Training, one_line  # noqa: E402
 
 CHANGES = {"model": {**MODEL, "blocks": 4}, "epochs": 40, "freeze": {"alpha": 0.5, "start_epoch": 3, "interval_epochs": 6}}
@@ -27,26 +28,6 @@ FORMS = {
     "process": {**ALWAYS, "shared_by": "process"},
 }
 ASKED = ("found", "found_at_depth_before", "missed")
-
-
-def members_of(leader):
-    """The processes that a training has begun."""
-    found = []
-    for task in pathlib.Path(f"/proc/{leader}/task").glob("*/children"):
-        try:
-            found += [int(word) for word in task.read_text().split()]
-        except OSError:
-            pass
-    return sorted(found)
-
-
-def wait_for(holds, seconds=20.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.01)
-    return holds()
 
 
 def kill(pid):
