@@ -107,7 +107,7 @@ run_thread_sanitizer() {
   # Where the kernel spreads addresses widely, the sanitizer's fixed shadow memory does not fit unless that is switched off for its programs.
   local steady=() programs=() room
   if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)" -R); fi
-  for room in devices links communication cache state measuring reduction run data checkpoint train threads; do programs+=("exec_${room}_tests"); done
+  for room in devices links communication control cache state measuring reduction run data checkpoint train threads; do programs+=("exec_${room}_tests"); done
   begin 'building the tests of the executor with the thread sanitizer (build/tsan)'
   cmake --preset tsan "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" "-DCMAKE_CXX_COMPILER=$clang"
   "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target "${programs[@]}"
