@@ -6,6 +6,7 @@
 #include "profiles/quantity_text.h"
 
 namespace frazil {
+
 void CommitRound::renew() {
   const std::lock_guard<std::mutex> lock(mutex_);
   undone_.reset();
