@@ -82,11 +82,11 @@ struct MeasureCommitJob {  // answer: list of Duration
   Step round = 0;
 };
 
-using Job = std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob,
-                         CachedWeightsJob, OfferStoreJob, TakeStoreJob, UseCacheJob, RestoreJob,
-                         StepJob, EvaluateJob, SketchJob, IntervalGradientsJob, ClearSumsJob,
-                         DigestsJob, NonFiniteJob, GatherJob, LayerSamplesJob, ConnectJob,
-                         MeasurePairJob, MeasureCommitJob>;
+using Job =
+    std::variant<SetupJob, JoinJob, PrepareJob, TakeJob, AdoptJob, RevertJob, CachedWeightsJob,
+                 OfferStoreJob, TakeStoreJob, UseCacheJob, RestoreJob, StepJob, EvaluateJob,
+                 SketchJob, IntervalGradientsJob, ClearSumsJob, DigestsJob, NonFiniteJob, GatherJob,
+                 LayerSamplesJob, ConnectJob, MeasurePairJob, MeasureCommitJob>;
 
 struct Done {};
 
