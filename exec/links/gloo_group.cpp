@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <chrono>
+#include <csignal>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -40,6 +41,15 @@ c10::intrusive_ptr<c10d::Store> open_store(GlooPlace& place) {
   return c10::make_intrusive<c10d::PrefixStore>(place.name, store);
 }
 
+// Gloo and its store write to peers that may have gone, in threads of their own and in those that
+// send.
+void ignore_broken_pipes() {
+  struct sigaction present {};
+  if (sigaction(SIGPIPE, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) {
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+}
+
 }  // namespace
 
 struct GlooTransfer::State {
@@ -65,6 +75,7 @@ void GlooTransfer::abort() { state_->work->abort(); }
 
 GlooGroup::GlooGroup(GlooPlace place)
     : process_(place.process), processes_(place.processes), group_(std::make_unique<Group>()) {
+  ignore_broken_pipes();
   try {
     group_->store = open_store(place);
     auto options = c10d::ProcessGroupGloo::Options::create(

@@ -55,7 +55,8 @@ class GlooTransfer {
 
 class GlooGroup {
  public:
-  // Connects to all others, which do the same, and tries each connection. Throws GlooError.
+  // Connects to all others, which do the same, and tries each connection. From then on this process
+  // ignores SIGPIPE, unless it handles it. Throws GlooError.
   explicit GlooGroup(GlooPlace place);
   ~GlooGroup();
   GlooGroup(const GlooGroup&) = delete;
