@@ -18,7 +18,7 @@ import time
 TREE = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(TREE / "tests/findings/support"))
 from process_trials import members_of, wait_for  # noqa: E402
-from training import FRAZIL, INPUTS, MODEL, Absent, Failed, Training, one_line  # noqa: E402
+from training import FRAZIL, INPUTS, MODEL, Failed, Training, one_line, tell  # noqa: E402
 
 CHANGES = {"model": {**MODEL, "blocks": 4}, "epochs": 40, "freeze": {"alpha": 0.5, "start_epoch": 3, "interval_epochs": 6}}
 ALWAYS = {"kind": "on", "admission": "always"}
@@ -213,18 +213,7 @@ def main():
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    try:
-        seen, complaint = check(arguments)
-    except Absent as absent:
-        print(f"skipped: {absent}")
-        return 77
-    except Failed as failed:
-        complaint = str(failed)
-    if complaint:
-        print(f"seed {arguments.seed}: {complaint}")
-        return 1
-    print(f"found/at the depth before/missed: {seen}; the weights of one process, nothing left")
-    return 0
+    return tell(f"cached members, seed {arguments.seed}", lambda: check(arguments))
 
 
 sys.exit(main())

@@ -14,7 +14,7 @@ import tempfile
 TREE = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(TREE / "tests/findings/support"))
 from process_trials import Trial, wait_for  # noqa: E402
-from training import Absent, Failed, Training, one_line  # noqa: E402
+from training import Failed, Training, one_line, tell  # noqa: E402
 
 
 def check_listening(trial):
@@ -101,18 +101,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--transport", choices=("sockets", "gloo"), default="sockets")
     arguments = parser.parse_args()
-    try:
-        complaint = check(arguments)
-    except Absent as absent:
-        print(f"skipped: {absent}")
-        return 77
-    except Failed as failed:
-        complaint = str(failed)
-    if complaint:
-        print(f"seed {arguments.seed}: {complaint}")
-        return 1
-    print(f"{arguments.kills} processes killed, and a leader: every run ended with the weights of an undisturbed one, none left a process")
-    return 0
+    seen = f"{arguments.kills} processes killed, and a leader: every run ended with the weights of an undisturbed one, none left a process"
+    return tell(f"killed members, seed {arguments.seed}", lambda: (seen, check(arguments)))
 
 
 sys.exit(main())
