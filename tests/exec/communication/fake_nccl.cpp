@@ -32,7 +32,7 @@ void meet_fault(std::unique_lock<std::mutex>& lock, End& end) {
   const FakeNcclFault& fault = state().fault;
   const int group = state().groups_of_gpus[end.gpu]++;
   if (fault.gpu != end.gpu || group != fault.group) return;
-  if (fault.kind == Fault::kHang) end.hangs = true;
+  if (fault.kind == Fault::kHang) end.hangs_at = end.issued;
   if (fault.kind == Fault::kError) {
     end.failure = "remote process exited or there was a network error";
   }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -52,12 +53,14 @@ struct End {
   std::deque<Group> stream;
   std::int64_t issued = 0;
   std::int64_t done = 0;
-  int splits = 0;      // and shrinks
-  int not_yet = 1;     // answers "in progress" before the next other one
-  bool hangs = false;  // its stream never moves again
+  int splits = 0;                        // and shrinks
+  int not_yet = 1;                       // answers "in progress" before the next other one
+  std::optional<std::int64_t> hangs_at;  // the group that never begins
   bool revoked = false;
   bool finalized = false;
   std::string failure;
+
+  bool moves() const { return !stream.empty() && done != hangs_at && failure.empty(); }
 };
 
 struct Mark {

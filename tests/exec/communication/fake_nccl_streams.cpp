@@ -14,7 +14,7 @@ namespace {
 // Returns the first operation of the end's group that is not done and that `is_wanted` takes.
 template <class Wanted>
 Operation* find_operation(End* end, const Wanted& is_wanted) {
-  if (end == nullptr || end->stream.empty() || end->hangs || !end->failure.empty()) return nullptr;
+  if (end == nullptr || !end->moves()) return nullptr;
   for (Operation& operation : end->stream.front()) {
     if (!operation.done && is_wanted(operation)) return &operation;
   }
@@ -89,9 +89,7 @@ bool collect(End& end) {
 }
 
 bool advance(End& end) {
-  if (end.communicator == nullptr || end.stream.empty() || end.hangs || !end.failure.empty()) {
-    return false;
-  }
+  if (end.communicator == nullptr || !end.moves()) return false;
   bool moved = false;
   std::set<int> waiting;  // peers to whom an earlier message of the group has not gone yet
   for (Operation& operation : end.stream.front()) {
