@@ -16,8 +16,11 @@ Run::~Run() {
   if (group_) end(0, "the run is over");
 }
 
+// The door goes first: whoever is dismissed may knock again at once, and means another run.
 void Run::end(int code, const std::string& sentence) {
   if (!group_) return;
+  door_.reset();
+  connect_ = {};
   for (const int process : group_->members()) group_->dismiss(process, code, sentence);
   for (const int process : group_->guests()) group_->dismiss(process, code, sentence);
 }

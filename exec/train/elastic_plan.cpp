@@ -8,6 +8,7 @@
 #include "exec/devices/steady_time.h"
 #include "exec/measuring/processor_caches.h"
 #include "exec/train/memory_probe.h"
+#include "exec/train/processes/run_world.h"
 #include "planner/what_if/plan_changes.h"
 #include "profiles/error.h"
 
@@ -89,8 +90,10 @@ ElasticPlan::Recovered ElasticPlan::settle(const FreezeMask& mask, Step step,
       const std::string sentence =
           (recovered.lost.empty() ? "a process is lost" : recovered.lost.back()) +
           ", and nobody else holds " + run_.model().layers[run_.lost_layers().front().index()].name;
-      run_.end(static_cast<int>(ExitCode::kPeerLost), sentence);
-      throw LayersLost(sentence);
+      const auto left = static_cast<int>(run_.processes().size());
+      const bool goes_on = options_.members_join_again && options_.durable;
+      run_.end(goes_on ? kJoinAgain : static_cast<int>(ExitCode::kPeerLost), sentence);
+      throw LayersLost(sentence, left);
     }
     try {
       recovered.transitioned = transition_to(mask, step);

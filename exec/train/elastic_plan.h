@@ -20,7 +20,9 @@ namespace frazil {
 // newest; else it is over.
 class LayersLost : public PeerLost {
  public:
-  using PeerLost::PeerLost;
+  LayersLost(const std::string& sentence, int processes_left)
+      : PeerLost(sentence), left(processes_left) {}
+  int left;  // processes of the run that are there, the leader included
 };
 
 class ElasticPlan {
@@ -47,7 +49,7 @@ class ElasticPlan {
   // before this step: after StepUndone with those that are left, and after Run::sees_newcomers()
   // with those of processes that are ready. Return the sentences that tell of what was lost
   // meanwhile. Throw LayersLost if nobody holds some layer any more; the members are dismissed
-  // then.
+  // then, in a durable run whose members can do so to join again.
   struct Recovered {
     std::vector<std::string> lost;
     Transitioned transitioned;

@@ -43,6 +43,8 @@ struct TrainOptions {
   int places = 0;
   // Makes the processes of the run; none: all devices are in this one.
   std::function<RunWorld()> world = {};
+  // Members that are dismissed with kJoinAgain (exec/train/processes/run_world.h) do so.
+  bool members_join_again = false;
   std::string command;
   // If given, the run is journaled and checkpointed, and may go on from where it ended.
   std::optional<DurableOptions> durable = std::nullopt;

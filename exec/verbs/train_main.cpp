@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -197,28 +198,33 @@ ExitCode end_stopped(const TrainResult& result, const KeptOfRun& kept, int signa
   return static_cast<ExitCode>(128 + signal);
 }
 
+// Makes the processes with which a run goes on of those that are left, so many; empty: it cannot.
+using Renew = std::function<void(int left)>;
+
 // Trains; a run that keeps checkpoints, and whose processes have taken layers along that nobody
-// else held, goes on from the newest checkpoint, with new processes in place of all.
-TrainResult train_on(TrainOptions& options, const Dataset& data, Telling& telling, bool can_renew) {
+// else held, goes on from the newest checkpoint.
+TrainResult train_on(TrainOptions& options, const Dataset& data, Telling& telling,
+                     const Renew& renew) {
   constexpr int kMostTimes = 20;  // what dies again and again does so by itself
   for (int times = 0;; ++times) {
     try {
       return train(options, data, [&](const TrainProgress& now) { telling.show(now); });
     } catch (const LayersLost& lost) {
-      if (!can_renew || !options.durable || times == kMostTimes) throw;
+      if (!renew || !options.durable || times == kMostTimes) throw;
       telling.end();
       std::fprintf(stderr, "frazil train: %s; the run goes on from its newest checkpoint\n",
                    lost.what());
       options.durable->resume = true;
       options.begin = {};
+      renew(lost.left);
     }
   }
 }
 
 TrainResult train_or_tell(TrainOptions& options, const Dataset& data, Telling& telling,
-                          const fs::path& folder, bool can_renew) {
+                          const fs::path& folder, const Renew& renew) {
   try {
-    TrainResult result = train_on(options, data, telling, can_renew);
+    TrainResult result = train_on(options, data, telling, renew);
     telling.end();
     return result;
   } catch (const Diverged& error) {
@@ -295,7 +301,10 @@ std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& co
 ExitCode run_train(const Flags& flags, const std::string& command) {
   const StopSignals signals;
   std::optional<JoinedWorld> joined = find_launch(flags, command);
-  if (joined && !joined->leads()) return serve_joined(*joined, tell_person);
+  while (joined && !joined->leads()) {
+    if (const std::optional<ExitCode> code = serve_joined(*joined, tell_person)) return *code;
+    joined = find_launch(flags, command);
+  }
   const bool quiet = is_set(flags, "quiet");
   const bool json = is_set(flags, "json");
   const bool resume = is_set(flags, "resume");
@@ -327,7 +336,13 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
     spread_over(options.cluster, options.places);
     check_places(options, processes);
   }
+  Renew renew = [](int) {};  // children are begun anew
   if (joined) {
+    options.members_join_again = may_join_again(*joined, transport);
+    renew = {};
+    if (options.members_join_again) {
+      renew = [&](int left) { joined = join_again(*joined, left, tell_person); };
+    }
     options.world = [&] { return lead(*joined, options, request.data, transport, tell_person); };
   } else if (options.places > 1) {
     options.world = [&] {
@@ -341,8 +356,7 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   }
   Telling telling(options.config, quiet);
   const fs::path place = folder ? folder->path() : fs::path();
-  const TrainResult result =
-      train_or_tell(options, request.data, telling, place, /*can_renew=*/!joined);
+  const TrainResult result = train_or_tell(options, request.data, telling, place, renew);
   if (result.stopped_at) {
     const KeptOfRun kept{place, options.durable.has_value(), weights.is_kept()};
     const ExitCode code = end_stopped(result, kept, signals.received(), json);

@@ -33,7 +33,8 @@ class Gathering {
     world_.members[0].address = world_.door->address();
     world_.members[0].name += " at " + to_text(world_.door->address());
     joiners_.resize(size);
-    while (find_missing() != 0) take_arrivals();
+    while (find_missing() != 0 && !goes_without_missing()) take_arrivals();
+    if (find_missing() != 0) leave_out_missing();
     welcome_all();
     connect();
     return std::move(world_);
@@ -50,6 +51,22 @@ class Gathering {
       if (!joiners_[i]) return static_cast<int>(i);
     }
     return 0;
+  }
+
+  bool goes_without_missing() const {
+    return options_.begins_with_fewer && JoinClock::now() >= until_;
+  }
+
+  // Those that have come get the lowest numbers; connecting takes time of its own.
+  void leave_out_missing() {
+    std::erase_if(joiners_, [](const std::optional<Joiner>& joiner) { return !joiner; });
+    joiners_.emplace(joiners_.begin());  // this process
+    const std::size_t size = joiners_.size();
+    world_.processes = static_cast<int>(size);
+    world_.peers.resize(size);
+    world_.control.resize(size);
+    world_.members.resize(size);
+    until_ += options_.patience;
   }
 
   void take_arrivals() {
@@ -117,7 +134,7 @@ class Gathering {
 
   void connect() {
     world_.door->admit_peers(0, world_.epoch, session_key(world_.token, world_.session));
-    std::vector<int> others(static_cast<std::size_t>(place_.processes - 1));
+    std::vector<int> others(static_cast<std::size_t>(world_.processes - 1));
     std::iota(others.begin(), others.end(), 1);
     accept_calls(*world_.door, others, world_.peers, until_, [&](Arrivals& arrivals) {
       for (const std::string& sentence : arrivals.refused) tell(sentence);

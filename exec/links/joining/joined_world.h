@@ -17,6 +17,7 @@ struct JoinOptions {
   ProcessFacts facts;  // of this process; join_world() fills in `attempt`
   std::optional<Secret> token;
   Duration limit = std::chrono::minutes(5);     // for all to come together
+  bool begins_with_fewer = false;               // leader: at the limit, with those that have come
   Duration patience = std::chrono::seconds(5);  // of the leader with one caller
   std::filesystem::path meeting_folder;         // empty: find_meeting_folder()
   // Told where the leader listens and whom it has turned away, a sentence each. May be empty.

@@ -18,6 +18,9 @@
 namespace frazil {
 namespace {
 
+// Members that have been dismissed put away model and devices, and join.
+constexpr Duration kComing = std::chrono::seconds(10);
+
 // Processes of other programs would understand each other wrongly.
 std::uint64_t hash_program() {
   std::ifstream program("/proc/self/exe", std::ios::binary);
@@ -31,6 +34,23 @@ std::string host_name() {
   return name;
 }
 
+// `run`: a hash of the words of the launch, 0 where processes have words of their own.
+JoinOptions join_options(std::uint64_t run, std::optional<Secret> token,
+                         const std::function<void(const std::string&)>& tell) {
+  JoinOptions options;
+  options.facts = {.version = FRAZIL_VERSION,
+                   .build = hash_program(),
+                   .run = run,
+                   .kernels = hash_text(describe(present_kernels())),
+                   .attempt = 0,
+                   .host = host_name(),
+                   .pid = static_cast<int>(::getpid()),
+                   .devices = 0};
+  options.token = std::move(token);
+  options.tell = tell;
+  return options;
+}
+
 }  // namespace
 
 std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::string& command,
@@ -39,29 +59,44 @@ std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::stri
   const std::optional<LaunchPlace> place = find_launch_place(flags, read_environment());
   if (!place || (place->processes == 1 && !may_grow)) return std::nullopt;
   const bool has_own_words = place->launcher == Launcher::kFlags;
-  JoinOptions options;
-  options.facts = {.version = FRAZIL_VERSION,
-                   .build = hash_program(),
-                   .run = has_own_words ? 0 : hash_text(command),
-                   .kernels = hash_text(describe(present_kernels())),
-                   .attempt = 0,
-                   .host = host_name(),
-                   .pid = static_cast<int>(::getpid()),
-                   .devices = 0};
-  if (!token_file.empty()) options.token = read_token(token_file);
-  options.tell = tell;
+  const JoinOptions options =
+      join_options(has_own_words ? 0 : hash_text(command),
+                   token_file.empty() ? std::nullopt : std::optional(read_token(token_file)), tell);
   JoinedWorld joined = join_world(*place, options);
   // Whoever else launches processes also decides how many.
   if (!has_own_words) joined.door.reset();
   return joined;
 }
 
-ExitCode serve_joined(JoinedWorld& joined, const std::function<void(const std::string&)>& tell) {
+std::optional<ExitCode> serve_joined(JoinedWorld& joined,
+                                     const std::function<void(const std::string&)>& tell) {
   LateSockets late = late_sockets_of(joined);
   const StopMessage stop = serve_run(joined.process, std::move(joined.control.at(0)),
                                      std::move(joined.peers), std::move(late));
+  if (stop.code == kJoinAgain) {
+    tell(stop.sentence + "; this process joins again");
+    return std::nullopt;
+  }
   if (stop.code != 0) tell(stop.sentence);
   return static_cast<ExitCode>(stop.code);
+}
+
+// Only where somebody has begun the processes by hand does the door stay open.
+bool may_join_again(const JoinedWorld& joined, Transport transport) {
+  return joined.door != nullptr && transport == Transport::kSockets;
+}
+
+JoinedWorld join_again(const JoinedWorld& before, int left,
+                       const std::function<void(const std::string&)>& tell) {
+  const SocketAddress& address = before.members.at(0).address;
+  LaunchPlace place;
+  place.process = 0;
+  place.processes = left;
+  place.meeting = LaunchAddress{address.host, address.port};
+  JoinOptions options = join_options(0, before.token, tell);
+  options.limit = kComing;
+  options.begins_with_fewer = true;
+  return join_world(place, options);
 }
 
 RunWorld lead(JoinedWorld& joined, const TrainOptions& options, const Dataset& data,

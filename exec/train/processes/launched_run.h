@@ -25,7 +25,17 @@ std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::stri
                                        const std::function<void(const std::string&)>& tell);
 
 // Serves the leader of the joined world to the end of the run. Tells why if that is no good one.
-ExitCode serve_joined(JoinedWorld& joined, const std::function<void(const std::string&)>& tell);
+// Returns none if this process is to join again.
+std::optional<ExitCode> serve_joined(JoinedWorld& joined,
+                                     const std::function<void(const std::string&)>& tell);
+
+// True if the members of this world, which this process leads, can join it again.
+bool may_join_again(const JoinedWorld& joined, Transport transport);
+// Listens where the world before has listened and waits for its members, of which so many are left,
+// this process included. After ten seconds the world has those that have come; the places of the
+// others are vacant.
+JoinedWorld join_again(const JoinedWorld& before, int left,
+                       const std::function<void(const std::string&)>& tell);
 
 // Returns the world of a run that this process leads over the joined processes. Where its door is
 // open, others may come while the run goes on. `tell` is given a sentence for each that is turned

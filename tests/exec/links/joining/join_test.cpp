@@ -416,6 +416,30 @@ TEST(Join, WhoDoesNotComeIsNamedAtTheLimit) {
             0U);
 }
 
+TEST(Join, AWorldMayBeginWithThoseThatHaveComeInTime) {
+  JoinOptions options = options_with(std::nullopt);
+  options.limit = seconds(3);
+  options.begins_with_fewer = true;
+  LeaderThread leader(4, options);
+  auto first = join_in_thread(leader.port(), options_with(std::nullopt));
+  auto second = join_in_thread(leader.port(), options_with(std::nullopt));
+  JoinedWorld one = first.get();
+  JoinedWorld other = second.get();
+  JoinedWorld world = leader.world();
+  EXPECT_EQ(world.processes, 3);
+  expect_connected({&world, &one, &other});
+}
+
+TEST(Join, AWorldThatMayBeginWithFewerBeginsAlone) {
+  JoinOptions options = options_with(std::nullopt);
+  options.limit = milliseconds(100);
+  options.begins_with_fewer = true;
+  LeaderThread leader(3, options);
+  JoinedWorld world = leader.world();
+  EXPECT_EQ(world.processes, 1);
+  EXPECT_NE(world.door, nullptr);
+}
+
 TEST(Join, FailedJoiningsLeaveNoFileOpen) {
   const std::size_t before = open_files();
   for (int i = 0; i < 5; ++i) {

@@ -5,6 +5,7 @@ usage: changed_members.py [--changes N] [--seed N]
 FRAZIL names the program, default build/bin/frazil of this tree. Exit code 0: all held; 1: something did not; 77: the program is not there.
 """
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -127,6 +128,7 @@ def list_plans(leader):
     return " -> ".join(event["summary"] for event in leader.events("plan"))
 
 
+@functools.lru_cache
 def expect(training, steps):
     """The answer of the undisturbed run in one process."""
     made = training.train("--schedules", "1f1b", "--steps", str(steps), "--json")
@@ -215,12 +217,15 @@ def check_suspected(leader):
     return "" if leader.members("suspected") else "no suspicion stands in the log"
 
 
-def check_too_much(training):
-    """A run whose processes somebody else has begun ends in all of them where nobody else holds some layer."""
+def plan_stages(training):
     made = training.run("plan", *"--profile model.json --cluster cluster.json --batch 12 --micro-batch 1 --max-replicas 1 --schedules 1f1b "
                         "--out stages.json".split())
     if made.returncode:
         raise Failed(f"plan exits {made.returncode}: {one_line(made.stderr)}")
+
+
+def check_too_much(training):
+    """A run whose processes somebody else has begun ends in all of them where nobody else holds some layer."""
     leader = Leader(training, "too-much", "--plan", "stages.json", "--listen", "127.0.0.1:0", "--procs", "3")
     try:
         joined = [leader.join(), leader.join()]
@@ -234,6 +239,29 @@ def check_too_much(training):
         if words not in leader.told() or words not in err:
             return f"without a holder of some layer they say {one_line(leader.told())}, {one_line(err)}"
         return ""
+    finally:
+        leader.clean()
+
+
+def check_joined_again(training, steps):
+    """Where it keeps checkpoints, the processes that are left join again and go on from the newest one, and others may come."""
+    expected = expect(training, steps)
+    leader = Leader(training, f"again-{steps}", "--steps", str(steps), "--plan", "stages.json", "--listen", "127.0.0.1:0", "--procs", "3",
+                    "--checkpoint-every", "20")
+    try:
+        first, second = leader.join(), leader.join()
+        leader.wait("a checkpoint", lambda: leader.events("checkpoint"))
+        first.kill()
+        leader.wait("it went on from its newest checkpoint", lambda: leader.told().count("listening at ") == 2)
+        leader.wait_for_steps()
+        leader.join()
+        leader.wait("another came", lambda: leader.members("came"))
+        answer = leader.end()
+        if second.wait(timeout=PATIENCE) != 0 or "joins again" not in second.stderr.read():
+            return f"a process that was left exits {second.returncode}, expected that it joins again"
+        if answer["state_hash"] != expected["state_hash"]:
+            return "other weights than in one process, after layers were lost"
+        return check_steps(leader, steps)
     finally:
         leader.clean()
 
@@ -318,7 +346,9 @@ def check(arguments):
             raise Failed(f"profile exits {made.returncode}: {one_line(made.stderr)}")
         even_out(training.folder / "model.json")
         complaint = with_time(STORY_STEPS, lambda steps: check_story(training, steps, random_numbers))
+        plan_stages(training)
         complaint = complaint or check_too_much(training)
+        complaint = complaint or with_time(STORY_STEPS, lambda steps: check_joined_again(training, steps))
         if complaint or arguments.changes == 0:
             return complaint
         return with_time(STEPS_A_CHANGE * (arguments.changes + 1),
