@@ -27,6 +27,7 @@ set(thorough
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
   exec_links_tests/Join
+  exec_nccl_tests/GpusOverNccl
   exec_nccl_tests/OverNcclRuns
   exec_nccl_tests/WholeRunOverNccl
   exec_processes_tests/CachedProcesses

@@ -130,6 +130,7 @@ class DevicePool {
   CacheTally tally() const;
   bool commits(const Plan& plan) const;
   StepProgram make_step_program(const Plan& plan) const;
+  void carry_by_nccl(World& world) const;
   void start(Program& program);
   std::unique_ptr<Program> make_started(StepProgram step);
   std::vector<DeviceId> first_holders() const;

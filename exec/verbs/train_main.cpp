@@ -74,8 +74,9 @@ po::options_description describe_flags() {
       ("token-file", text_value("FILE"),
        "32 random bytes, mode 0600, that prove who belongs to a run beyond this host")  //
       ("transport", known_value("WORD", kTransportWords),
-       "what carries tensors between processes: sockets (default), or gloo, PyTorch's own, "
-       "slower")                                                            //
+       "what carries tensors between processes: sockets (default), gloo (PyTorch's own, slower), "
+       "or "
+       "nccl between the GPUs of --device cuda")                            //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
       ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
@@ -270,14 +271,23 @@ void tell_person(const std::string& sentence) {
   std::fprintf(stderr, "frazil train: %s\n", to_one_line(sentence).c_str());
 }
 
-Transport read_transport(const Flags& flags, int processes) {
-  const auto word = optional_text(flags, "transport");
-  if (!word) return Transport::kSockets;
-  const bool is_gloo = known_name("--transport", *word, kTransportWords) == "gloo";
+Transport read_transport(const Flags& flags, const TrainRequest& request, int processes) {
+  const auto text = optional_text(flags, "transport");
+  if (!text) return Transport::kSockets;
+  const std::string word = known_name("--transport", *text, kTransportWords);
   if (processes == 1) {
     refuse_flags("--transport for one process", "--procs, --listen or a launcher beside it");
   }
-  return is_gloo ? Transport::kGloo : Transport::kSockets;
+  if (word == "gloo") return Transport::kGloo;
+  if (word == "sockets") return Transport::kSockets;
+  if (request.options.processors.kind == DeviceKind::kCpu) {
+    refuse_flags("--transport nccl without --device cuda", "both");
+  }
+  if (request.options.config.message_order != MessageOrder::kAsSent) {
+    throw InputError(request.run_file, 0, "\"message_order\": \"by-tag\"",
+                     "\"as-sent\" with --transport nccl, which knows no tags");
+  }
+  return Transport::kNccl;
 }
 
 // Waits for the other processes where this one is one of several that somebody has launched.
@@ -319,7 +329,7 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   if (restarts && joined) {
     refuse_flags("--restart-lost for processes that somebody else has launched", "--procs alone");
   }
-  const Transport transport = read_transport(flags, processes);
+  const Transport transport = read_transport(flags, request, processes);
   if (transport == Transport::kGloo && (restarts || options.places > processes)) {
     refuse_flags("--transport gloo for processes that come later", "one of the two");
   }

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "exec/communication/load_nccl.h"
 #include "exec/devices/cores.h"
 #include "exec/devices/kernel_facts.h"
 #include "exec/links/passed_sockets.h"
@@ -208,8 +209,9 @@ RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> p
   std::shared_ptr<PeerLinks> links;
   RunWorld::Join join;
   std::uint16_t gloo_port = 0;
+  const std::string own_host = find_hosts(members.begin()->second).own;
   if (transport == Transport::kGloo) {
-    GlooPlace place = lead_by_gloo(find_gloo_hosts(members.begin()->second).own, places);
+    GlooPlace place = lead_by_gloo(own_host, places);
     gloo_port = place.store.port;
     join = join_over_gloo(std::move(place));
   } else {
@@ -223,13 +225,18 @@ RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> p
                           .has_core_per_rank = has_core_per_rank,
                           .data_hash = hash_data(data),
                           .kernels = describe(present_kernels()),
-                          .gloo_port = gloo_port};
+                          .gloo_port = gloo_port,
+                          .speaks_nccl = transport == Transport::kNccl};
   RunWorld world{.place = place_of(process_of, 0),
                  .members = std::move(members),
                  .setup = encode(setup),
                  .join = std::move(join),
                  .connect = connect_over_links(links, std::move(late))};
   world.place.has_core_per_rank = has_core_per_rank;
+  if (setup.speaks_nccl) {
+    bind_nccl(own_host);
+    world.place.nccl = &load_nccl();
+  }
   return world;
 }
 
