@@ -199,15 +199,10 @@ std::vector<DeviceId> DevicePool::voters() const {
   return voters;
 }
 
-// Updates among the backwards come before anyone could commit, and what one process does alone is
-// done or not.
+// Updates among the backwards come before anyone could commit. What one process does alone is
+// committed as well: the loss of another one, which sleeps, ends the step in all.
 bool DevicePool::commits(const Plan& plan) const {
-  if (commit_ == nullptr || !updates_at_end(plan)) return false;
-  std::set<int> processes;
-  for (const DeviceId device : list_used_devices(plan)) {
-    processes.insert(place_.process_of.at(device.index()));
-  }
-  return processes.size() > 1;
+  return commit_ != nullptr && updates_at_end(plan);
 }
 
 StepProgram DevicePool::make_step_program(const Plan& plan) const {

@@ -6,6 +6,7 @@
 #include "exec/communication/in_process_communicator.h"
 #include "exec/devices/steady_time.h"
 #include "exec/run/jobs/member_faults.h"
+#include "planner/plan/commit_round.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 
@@ -75,6 +76,12 @@ std::vector<MemberReply> Run::collect(std::exception_ptr own_failure) {
   std::vector<MemberReply> replies = group_->collect();
   const std::optional<std::string> cause = group_->cause();
   if (!cause && !own_failure) {
+    // What is committed is done. Who has failed since then may not have done it, and is out.
+    for (const MemberReply& reply : replies) {
+      if (!reply.failure) continue;
+      group_->give_up(reply.process,
+                      "has failed in a step that all others have done: " + reply.failure->sentence);
+    }
     std::erase_if(replies, [](const MemberReply& reply) { return reply.failure.has_value(); });
     return replies;
   }
@@ -207,9 +214,16 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   }
   std::vector<int> answered;  // by members, after this process
   const SteadyTime begin = std::chrono::steady_clock::now();
-  std::vector<StepAnswer> answers = ask<StepAnswer>(
-      StepJob{order, range}, [&] { return pool_.step(order, micro_batches, sample_ids); }, voters,
-      step, &answered);
+  std::vector<StepAnswer> answers;
+  try {
+    answers = ask<StepAnswer>(
+        StepJob{order, range}, [&] { return pool_.step(order, micro_batches, sample_ids); }, voters,
+        step, &answered);
+  } catch (const StepUndone& undone) {
+    if (updates_at_end(plan())) throw;
+    throw PeerLost(undone.what() +
+                   std::string(", and what its plan updates on the way cannot be undone"));
+  }
   // What is left of a process that was lost after the commit is what it said before.
   const std::optional<Duration> uncertainty =
       group_ && record ? align_clocks(answered, answers) : std::nullopt;

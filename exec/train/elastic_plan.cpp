@@ -48,6 +48,10 @@ ElasticPlan::Transitioned ElasticPlan::transition_to(const FreezeMask& mask, Ste
   if (options_.durable && plan.versions != WeightVersions::kSync) {
     throw InfeasibleError("a plan with weight versions cannot be checkpointed");
   }
+  if (run_.may_grow() && plan.versions != WeightVersions::kSync) {
+    throw InfeasibleError(
+        "a plan with weight versions ends with any process that is lost, so no others can come");
+  }
   TransitionEvent transition;
   if (plan_) transition.predicted = replanner_.predict_times(*plan_);
   transition.plan_time = replanner_.take_time();

@@ -50,6 +50,27 @@ def check_kills(training, expected, arguments, random_numbers):
     return ""
 
 
+def check_sleeping(training, arguments, random_numbers):
+    """A member whose devices the plan leaves idle is killed: what the others have done is done once."""
+    made = training.run("profile", *"--run run.json --devices 1 --rounds 1 --steps 2 --memory-limit 1GiB --out one-model.json --cluster-out "
+                        "one-device.json --quiet".split())
+    if made.returncode:
+        return f"profile exits {made.returncode}: {one_line(made.stderr)}"
+    fixed = ["--no-freeze", "--keep-plan"]
+    alone = training.run("train", *"--run run.json --profile model.json --cluster one-device.json --quiet --json --out alone".split(), *fixed)
+    if alone.returncode:
+        return f"one device: exit {alone.returncode}: {one_line(alone.stderr)}"
+    for kill in range(arguments.kills):
+        delay = random_numbers.uniform(0, 0.3)
+        flags = ["--procs", "2", "--transport", arguments.transport, "--plan", "alone/phase-0/plan.json", *fixed]
+        code, out, err = Trial(training, f"asleep-{kill}", flags, delay, kill).end()
+        if code != 0:
+            return f"a sleeping member killed after {delay:.3f} s: exit {code}: {one_line(err)}"
+        if json.loads(out)["state_hash"] != json.loads(alone.stdout)["state_hash"]:
+            return f"a sleeping member killed after {delay:.3f} s: other weights than without a kill"
+    return ""
+
+
 def check_leader(training, transport):
     """Members end with their leader, and the run goes on where it was."""
     trial = Trial(training, "leader", ["--procs", "4", "--transport", transport, "--checkpoint-every", "5"], 0.1, -1)
@@ -83,6 +104,8 @@ def check(arguments):
                 return f"--procs {procs} gives other weights"
         if complaint := check_kills(training, expected, arguments, random_numbers):
             return complaint
+        if complaint := check_sleeping(training, arguments, random_numbers):
+            return complaint
         resumed = check_leader(training, arguments.transport)
         if isinstance(resumed, str):
             return resumed
@@ -101,7 +124,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--transport", choices=("sockets", "gloo"), default="sockets")
     arguments = parser.parse_args()
-    seen = f"{arguments.kills} processes killed, and a leader: every run ended with the weights of an undisturbed one, none left a process"
+    seen = f"{arguments.kills} processes killed, as many that slept, and a leader: every run ended with the weights of an undisturbed one, none left a process"
     return tell(f"killed members, seed {arguments.seed}", lambda: (seen, check(arguments)))
 
 

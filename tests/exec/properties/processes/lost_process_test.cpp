@@ -148,6 +148,75 @@ TEST(LostProcess, TearsNoStepOfTwoStagesTwice) {
   EXPECT_GT(undone, 0);
 }
 
+// A process whose devices the plan leaves idle sleeps. What the others do needs nothing of it, and
+// yet its loss ends what is under way.
+TEST(LostProcess, ThatSleptHasNoStepDoneTwice) {
+  struct Case {
+    std::string name;
+    PlanShape plan;
+    std::vector<int> process_of;
+    int lost = 1;
+  };
+  const std::vector<Case> cases{
+      {"one device of the leader", replicas(1), {0, 1}},
+      {"two devices of the leader", replicas(2), {0, 0, 1}},
+      {"two stages of the leader", {.cuts = {{4}}, .owned = {6}}, {0, 0, 1}},
+      {"two devices of a member", replicas(2), {1, 1, 0, 2}, 2}};
+  const std::uint64_t expected = undisturbed([](Step) { return replicas(1); }, 1);
+  std::mt19937_64 random(27);
+  for (const Case& one : cases) {
+    for (int trial = 0; trial < count_kills(6); ++trial) {
+      const microseconds into(random() % 12'000);
+      SCOPED_TRACE(one.name + ", killed " + std::to_string(into.count()) + " us into step 2");
+      const Outcome outcome =
+          lose_one(one.plan, replicas(1), {.process_of = one.process_of}, one.lost, into);
+      EXPECT_EQ(outcome.hash, expected);
+      if (outcome.undone < 0) continue;
+      EXPECT_EQ(outcome.updates, (std::set<std::int64_t>{outcome.undone})) << "a torn step";
+    }
+  }
+}
+
+TEST(LostProcess, ThatIsLostBetweenTwoStepsUndoesTheNextOne) {
+  for (const std::vector<int>& process_of : {std::vector<int>{0, 1}, {0, 0, 1}}) {
+    ProcessRun run(small_model(), adamw(), kSeed, ProcessShape{process_of});
+    run.transition_to(
+        make_small_plan(run.structure(), replicas(static_cast<int>(process_of.size()) - 1)));
+    run.step(0, 1e-2, small_micro_batches(0, 6));
+    run.kill(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    try {
+      run.step(1, 1e-2, small_micro_batches(1, 6));
+    } catch (const StepUndone& undone) {
+      EXPECT_EQ(count_updates(run, run.processes()), std::set<std::int64_t>{1}) << undone.what();
+    }
+  }
+}
+
+// Nothing brings back weights that were overwritten on the way.
+TEST(LostProcess, EndsARunWhoseWeightsHaveVersions) {
+  ProcessRun run(small_model(), adamw(), kSeed, ProcessShape{{0, 1, 2}});
+  Plan plan = make_small_plan(run.structure(), {.cuts = {{4}}, .owned = {6}});
+  plan.schedule = NamedSchedule{ScheduleKind::kPipeDream};
+  plan.versions = WeightVersions::kStash;
+  run.transition_to(plan);
+  run.step(0, 1e-2, small_micro_batches(0, 6));
+  run.kill(2);
+  std::string sentence;
+  for (Step step = 1; step < 100 && sentence.empty(); ++step) {
+    try {
+      run.step(step, 1e-2, small_micro_batches(step, 6));
+    } catch (const StepUndone& undone) {
+      sentence = std::string("undone: ") + undone.what();
+    } catch (const PeerLost& lost) {
+      sentence = lost.what();
+    }
+  }
+  EXPECT_EQ(sentence,
+            "rank 2 is lost: its process has ended, and what its plan updates on the way cannot be "
+            "undone");
+}
+
 // The pipeline of four stages on four processes has no second holder of any layer.
 TEST(LostProcess, NamesTheLayersThatNobodyElseHolds) {
   ProcessRun run(small_model(), adamw(), kSeed, ProcessShape{{0, 1, 2, 3}});
