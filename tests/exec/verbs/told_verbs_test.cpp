@@ -57,7 +57,7 @@ const std::string kQuietTrain =
 
 TEST_F(ToldVerbs, TrainRefusesNcclWithoutGpus) {
   expect_refusal("train", kQuietTrain + "--procs 2 --transport nccl", 2,
-                 "found --transport nccl without --device cuda, expected both");
+                 "command line: found --transport nccl without --device cuda, expected both");
 }
 
 TEST_F(ToldVerbs, TrainRefusesABatchOfMoreSamplesThanThereAre) {
