@@ -290,8 +290,28 @@ Transport read_transport(const Flags& flags, const TrainRequest& request, int pr
   return Transport::kNccl;
 }
 
+// Refuses what can be refused before anybody is waited for.
+void refuse_odd_launch(const Flags& flags) {
+  if (optional_text(flags, "join")) {
+    for (const auto& [name, value] : flags) {
+      if (value.defaulted() || name == "join" || name == "token-file" || name == "kernels")
+        continue;
+      refuse_flags("--join with --" + name, "--join alone, or with --token-file");
+    }
+  }
+  if (!is_set(flags, "restart-lost")) return;
+  if (optional_text(flags, "listen")) {
+    refuse_flags("--restart-lost with --listen, whose processes somebody else has launched",
+                 "--procs alone");
+  }
+  if (integer_or(flags, "procs", 1, 1, kMostProcesses) == 1 && !optional_text(flags, "places")) {
+    refuse_flags("--restart-lost for one process", "--procs or --places beside it");
+  }
+}
+
 // Waits for the other processes where this one is one of several that somebody has launched.
 std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& command) {
+  refuse_odd_launch(flags);
   LaunchFlags launch;
   launch.listen = optional_text(flags, "listen").value_or("");
   launch.join = optional_text(flags, "join").value_or("");
@@ -303,8 +323,9 @@ std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& co
 }
 
 ExitCode run_train(const Flags& flags, const std::string& command) {
-  const StopSignals signals;
+  // Whoever waits for others ends at once at a signal.
   std::optional<JoinedWorld> joined = find_launch(flags, command);
+  const StopSignals signals;
   if (joined && !joined->leads()) return serve_joined(*joined, tell_person);
   const bool quiet = is_set(flags, "quiet");
   const bool json = is_set(flags, "json");
@@ -324,6 +345,9 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   options.stop = [&] { return signals.received() != 0; };
   std::optional<MemberProcesses> members;  // outlives the run that it serves
   const int processes = count_processes(flags, devices, joined);
+  if (!joined && optional_text(flags, "token-file")) {
+    refuse_flags("--token-file for a run that nobody joins", "--listen, --join or a launcher");
+  }
   options.places = count_places(flags, processes, devices);
   const bool restarts = is_set(flags, "restart-lost");
   if (restarts && joined) {
