@@ -12,7 +12,7 @@
 // between two steps; threads and communicators stay. A further column tells how much longer the
 // first step after a transition took than the second.
 // The memory that a transition copies into is reserved before it, as a run reserves it in the
-// background (exec/train/preparation.h) for the plan that it expects. `--surprises` transitions in
+// background (exec/train/plans/preparation.h) for the plan that it expects. `--surprises` transitions in
 // a hundred, drawn by the seed, go to another plan, for which nothing is reserved.
 //   error    |predicted / measured - 1| of a transition's total; the mean over a model's
 //            transitions, with the 95 % interval of Student's t, and the median
