@@ -14,7 +14,6 @@
 #include "exec/train/plans/plan_finder.h"
 #include "exec/train/train_options.h"
 #include "planner/freezing/decorators.h"
-#include "planner/search/search.h"
 #include "planner/transitions/transition_cost.h"
 #include "profiles/processes.h"
 #include "traces/freeze_trace.h"
