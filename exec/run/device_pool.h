@@ -16,11 +16,11 @@
 
 #include "exec/devices/workers.h"
 #include "exec/run/executor.h"
-#include "exec/run/forward_pass.h"
 #include "exec/run/jobs/jobs.h"
 #include "exec/run/jobs/pair_times.h"
 #include "exec/run/move_layers.h"
 #include "exec/run/run_options.h"
+#include "exec/run/stages/forward_pass.h"
 #include "exec/state/optimizer.h"
 
 namespace frazil {

@@ -246,4 +246,24 @@ class Run {
   std::unique_ptr<ControlGroup> group_;  // none: all devices are in this process
 };
 
+template <class Answer>
+std::vector<Answer> Run::ask(Job job, const std::function<Answer()>& own,
+                             const std::set<int>& voters, Step step, std::vector<int>* answered) {
+  if (!group_) return {own()};
+  group_->order(encode(std::move(job)), voters, step);
+  std::vector<Answer> answers;
+  std::exception_ptr failure;
+  try {
+    answers.push_back(own());
+  } catch (const std::exception& error) {
+    failure = std::current_exception();
+    group_->abort(error.what());
+  }
+  for (const MemberReply& reply : collect(failure)) {
+    answers.push_back(decode<Answer>(reply.result));
+    if (answered) answered->push_back(reply.process);
+  }
+  return answers;
+}
+
 }  // namespace frazil

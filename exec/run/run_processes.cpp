@@ -1,3 +1,5 @@
+// The part of Run (exec/run/run.h) that knows who belongs to it: it enters worlds, leaves lost
+// processes behind and takes in those that come.
 #include "exec/run/run.h"
 
 #include <algorithm>
@@ -6,9 +8,6 @@
 
 #include "exec/run/jobs/member_faults.h"
 #include "profiles/error.h"
-
-// The part of Run that knows who belongs to it: it enters worlds, leaves lost processes behind and
-// takes in those that come.
 
 namespace frazil {
 

@@ -10,7 +10,7 @@
 #include "exec/run/freeze_signals.h"
 #include "exec/run/run.h"
 #include "exec/tensors/samples.h"
-#include "exec/train/replanner.h"
+#include "exec/train/plans/replanner.h"
 #include "planner/freezing/freeze_authority.h"
 
 namespace frazil {

@@ -16,7 +16,7 @@
 #include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
-#include "exec/train/elastic_plan.h"
+#include "exec/train/plans/elastic_plan.h"
 #include "exec/train/processes/launched_run.h"
 #include "exec/train/processes/member_processes.h"
 #include "exec/train/processes/run_world.h"

@@ -43,7 +43,6 @@ using PlanOf = std::function<PlanShape(Step)>;
 
 std::uint64_t undisturbed(const PlanOf& plan_of, int devices) {
   Run run(small_model(), adamw(), kSeed, devices);
-  std::string in_force;
   for (Step step = 0; step < kSteps; ++step) {
     run.transition_to(make_small_plan(run.structure(), plan_of(step)));
     run.step(step, 1e-2, small_micro_batches(step, 6));

@@ -3,7 +3,7 @@
 // over all rows at once. Bit for bit they are those of whole graphs per micro-batch:
 // plain_vit_test.cpp.
 
-#include "exec/run/stage_runner.h"
+#include "exec/run/stages/stage_runner.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -9,7 +9,7 @@
 
 #include "exec/devices/background_jobs.h"
 #include "exec/run/run.h"
-#include "exec/train/replanner.h"
+#include "exec/train/plans/replanner.h"
 
 namespace frazil {
 

@@ -1,4 +1,4 @@
-#include "exec/train/processes/plans_ahead.h"
+#include "exec/train/plans/plans_ahead.h"
 
 #include <algorithm>
 #include <exception>
@@ -23,7 +23,7 @@ void PlansAhead::work_out(const FreezeMask& mask, const Question& question) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!plans_.contains(question)) return;
   }
-  std::optional<Replanner::PlanAhead> found;
+  std::optional<FoundPlans> found;
   try {
     found = replanner_.find_ahead(mask, question.second);
   } catch (const std::exception&) {
@@ -34,8 +34,8 @@ void PlansAhead::work_out(const FreezeMask& mask, const Question& question) {
   if (known != plans_.end()) known->second = std::move(found);
 }
 
-std::optional<Replanner::PlanAhead> PlansAhead::find(const FreezeMask& mask,
-                                                     const std::vector<DeviceId>& devices) {
+std::optional<FoundPlans> PlansAhead::find(const FreezeMask& mask,
+                                           const std::vector<DeviceId>& devices) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto known = plans_.find({mask.text(), devices});
   return known == plans_.end() ? std::nullopt : known->second;

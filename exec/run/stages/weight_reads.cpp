@@ -1,4 +1,4 @@
-#include "exec/run/weight_reads.h"
+#include "exec/run/stages/weight_reads.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -1,4 +1,4 @@
-#include "exec/run/forward_pass.h"
+#include "exec/run/stages/forward_pass.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "exec/devices/background_jobs.h"
-#include "exec/train/replanner.h"
+#include "exec/train/plans/replanner.h"
 
 namespace frazil {
 
@@ -25,8 +25,7 @@ class PlansAhead {
   // has not begun before, and forgets all others. Never waits.
   void expect(const FreezeMask& mask, std::vector<std::vector<DeviceId>> devices);
   // Returns what has been found; none if nothing fits or it is not ready. Never waits.
-  std::optional<Replanner::PlanAhead> find(const FreezeMask& mask,
-                                           const std::vector<DeviceId>& devices);
+  std::optional<FoundPlans> find(const FreezeMask& mask, const std::vector<DeviceId>& devices);
 
  private:
   using Question = std::pair<std::string, std::vector<DeviceId>>;  // mask and devices
@@ -34,7 +33,7 @@ class PlansAhead {
 
   const Replanner& replanner_;
   std::mutex mutex_;  // guards the next one
-  std::map<Question, std::optional<Replanner::PlanAhead>> plans_;
+  std::map<Question, std::optional<FoundPlans>> plans_;
   std::optional<BackgroundJobs>
       jobs_;  // from the first question on; last: it uses the members above
 };

@@ -1,4 +1,4 @@
-#include "exec/train/processes/present_devices.h"
+#include "exec/train/plans/present_devices.h"
 
 #include <algorithm>
 #include <optional>

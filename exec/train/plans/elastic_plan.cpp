@@ -1,4 +1,4 @@
-#include "exec/train/elastic_plan.h"
+#include "exec/train/plans/elastic_plan.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "exec/devices/steady_time.h"
 #include "exec/measuring/processor_caches.h"
-#include "exec/train/memory_probe.h"
+#include "exec/train/plans/memory_probe.h"
 #include "planner/what_if/plan_changes.h"
 #include "profiles/error.h"
 
@@ -86,7 +86,7 @@ ElasticPlan::Recovered ElasticPlan::settle(const FreezeMask& mask, Step step,
   for (;;) {
     const std::vector<DeviceId> devices = run_.devices_there();
     replanner_.set_devices(devices);
-    const std::optional<Replanner::PlanAhead> found = ahead_.find(mask, devices);
+    const std::optional<FoundPlans> found = ahead_.find(mask, devices);
     recovered.plan_ready = found.has_value();
     if (found) replanner_.take(mask, *found);
     if (!run_.lost_layers().empty()) {

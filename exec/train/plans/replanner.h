@@ -11,10 +11,9 @@
 
 #include "exec/devices/background_jobs.h"
 #include "exec/measuring/processor_caches.h"
-#include "exec/train/processes/present_devices.h"
+#include "exec/train/plans/plan_finder.h"
 #include "exec/train/train_options.h"
 #include "planner/freezing/decorators.h"
-#include "planner/search/search.h"
 #include "planner/transitions/transition_cost.h"
 #include "profiles/processes.h"
 #include "traces/freeze_trace.h"
@@ -25,9 +24,7 @@ class Replanner {
  public:
   // Serves a run over so many training samples. `options` must outlive this object.
   Replanner(const TrainOptions& options, std::int64_t samples)
-      : options_(options), samples_(samples) {
-    set_devices(all_devices(options.cluster));
-  }
+      : options_(options), finder_(options, samples, all_devices(options.cluster)) {}
 
   // Returns the plan to go on with under the mask, and holds it from now on. The first plan is the
   // given one or the planner's best. A later one is the best under the mask if the run is elastic
@@ -42,17 +39,14 @@ class Replanner {
   // Says which devices of the cluster are there, ascending; at first all are. Later plans use no
   // others, also if the run is not elastic.
   void set_devices(std::vector<DeviceId> devices);
-  // What is found for devices that may be there next.
-  struct PlanAhead {
-    Plan plan;
-    std::optional<Plan> uncached;  // where the plan caches its prefix; none: none fits
-  };
   // Returns what go_on(mask) and find_uncached() would find with these devices; none if no plan
   // fits, or the batch grows with the pipelines. Any thread.
-  std::optional<PlanAhead> find_ahead(const FreezeMask& mask,
-                                      const std::vector<DeviceId>& devices) const;
-  // Takes that over for the devices that are there.
-  void take(const FreezeMask& mask, const PlanAhead& found);
+  std::optional<FoundPlans> find_ahead(const FreezeMask& mask,
+                                       const std::vector<DeviceId>& devices) const {
+    return finder_.find_both_on(devices, mask);
+  }
+  // Takes over what find_ahead() found for the devices that are there.
+  void take(const FreezeMask& mask, const FoundPlans& found);
   // Holds this plan in place of the held one.
   const Plan& hold(const Plan& plan);
   // Asks the planner ahead, in a thread of its own, what go_on(mask) and then find_uncached() will
@@ -91,21 +85,9 @@ class Replanner {
   struct Expected;
   void take_expected();
   Plan answer(const FreezeMask& mask);
-  SearchOptions question(const FreezeMask& mask, bool caches) const;
-  std::optional<Plan> find_grown(const FreezeMask& mask, bool caches);
-  // Returns the best plan. If none fits, returns none or, if `explains`, throws InfeasibleError
-  // with the reason.
-  std::optional<Plan> find(const FreezeMask& mask, bool caches, bool explains = false);
-  bool fits(const Plan& plan) const;
-  bool is_there(const Plan& plan) const;
-  Plan cache_prefix(const Plan& plan) const;
 
   const TrainOptions& options_;
-  std::int64_t samples_;
-  std::vector<DeviceId> devices_;       // that are there
-  Cluster present_;                     // of these
-  std::unique_ptr<PlanSearch> search_;  // on these; never null
-  int first_pipelines_ = 0;             // of the first plan; 0: there is no plan yet
+  PlanFinder finder_;
   std::optional<Plan> held_;
   // Answers of the planner, and predictions from the held plan, all by the mask's bits.
   std::map<std::string, Plan> plans_;
@@ -119,7 +101,7 @@ class Replanner {
   Duration time_{0};
   int searches_ = 0;  // searches in `time_`
   std::optional<TransitionOverhead> overhead_;
-  std::shared_ptr<Expected> expected_;  // in work or to be taken: search_ is the thread's
+  std::shared_ptr<Expected> expected_;  // in work or to be taken: finder_ is the thread's
   BackgroundJobs jobs_{true};           // last: it uses the members above
 };
 

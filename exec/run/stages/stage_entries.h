@@ -8,7 +8,7 @@
 
 #include "exec/models/model.h"
 #include "exec/program/step_program.h"
-#include "exec/run/stage_runner.h"
+#include "exec/run/stages/stage_runner.h"
 #include "planner/actions/message.h"
 
 namespace frazil {

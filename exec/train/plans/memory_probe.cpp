@@ -1,4 +1,4 @@
-#include "exec/train/memory_probe.h"
+#include "exec/train/plans/memory_probe.h"
 
 #include <ATen/ATen.h>
 

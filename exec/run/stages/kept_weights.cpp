@@ -1,4 +1,4 @@
-#include "exec/run/kept_weights.h"
+#include "exec/run/stages/kept_weights.h"
 
 #include <ATen/ATen.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/run/kept_weights.h"
+#include "exec/run/stages/kept_weights.h"
 #include "exec/state/weight_versions.h"
 #include "traces/action.h"
 

@@ -1,6 +1,6 @@
-// Part of exec/run/stage_runner.h: the backward functions, whole, in two halves, or apart for
-// measuring.
-#include "exec/run/stage_runner.h"
+// Part of exec/run/stages/stage_runner.h: the backward functions, whole, in two halves, or apart
+// for measuring.
+#include "exec/run/stages/stage_runner.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>

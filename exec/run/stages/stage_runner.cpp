@@ -1,4 +1,4 @@
-#include "exec/run/stage_runner.h"
+#include "exec/run/stages/stage_runner.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>

@@ -1,4 +1,4 @@
-#include "exec/train/preparation.h"
+#include "exec/train/plans/preparation.h"
 
 #include <gtest/gtest.h>
 

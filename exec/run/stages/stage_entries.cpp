@@ -1,4 +1,4 @@
-#include "exec/run/stage_entries.h"
+#include "exec/run/stages/stage_entries.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -14,7 +14,7 @@
 #include "exec/measuring/recorder.h"
 #include "exec/models/layer_graph.h"
 #include "exec/run/execution_context.h"
-#include "exec/run/kept_weights.h"
+#include "exec/run/stages/kept_weights.h"
 #include "exec/state/layer_state.h"
 #include "exec/tensors/samples.h"
 #include "planner/plan/plan.h"

@@ -9,9 +9,9 @@
 
 #include "exec/run/run.h"
 #include "exec/train/cache_control.h"
-#include "exec/train/preparation.h"
-#include "exec/train/processes/plans_ahead.h"
-#include "exec/train/replanner.h"
+#include "exec/train/plans/plans_ahead.h"
+#include "exec/train/plans/preparation.h"
+#include "exec/train/plans/replanner.h"
 #include "exec/train/train_phase.h"
 
 namespace frazil {
