@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFirstInherited = 100;  // above what a program has open when it starts
+constexpr int kLeastInherited = 3;  // above standard input and outputs
 constexpr auto kPatience = std::chrono::seconds(2);
 constexpr auto kPassing = std::chrono::seconds(10);
 constexpr int kMostStarts = 3;  // in a place, one after another, that come to nothing
@@ -59,25 +59,26 @@ MemberProcesses::MemberProcesses(int processes) {
 }
 
 // The child finds its sockets under numbers that follow one another: control, the passage for those
-// of other processes, then two for each process that begins with it.
+// of other processes, then two for each process that begins with it. All of these numbers are above
+// those that the sockets have here, or one would take the place of another that is yet to be
+// passed.
 void MemberProcesses::start(int process, std::vector<PeerSockets> peers) {
   SocketPair control = make_socket_pair();
   SocketPair passage = make_socket_pair();
   const fs::path program = member_program();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  int next = kFirstInherited;
-  std::string sockets;
-  const auto pass = [&](const Descriptor& descriptor) {
-    posix_spawn_file_actions_adddup2(&actions, descriptor.number(), next);
-    sockets += (sockets.empty() ? "" : ",") + std::to_string(next++);
-  };
-  pass(control[1]);
-  pass(passage[1]);
+  std::vector<int> inherited{control[1].number(), passage[1].number()};
   for (std::size_t other = 0; other < peers.size(); ++other) {
     if (static_cast<int>(other) == process) continue;
-    pass(peers[other].steps);
-    pass(peers[other].bulk);
+    inherited.push_back(peers[other].steps.number());
+    inherited.push_back(peers[other].bulk.number());
+  }
+  int next = std::max(kLeastInherited, 1 + *std::max_element(inherited.begin(), inherited.end()));
+  std::string sockets;
+  for (const int number : inherited) {
+    posix_spawn_file_actions_adddup2(&actions, number, next);
+    sockets += (sockets.empty() ? "" : ",") + std::to_string(next++);
   }
   std::vector<std::string> words{program.string(), "--process", std::to_string(process),
                                  "--sockets", sockets};
