@@ -146,9 +146,12 @@ void Run::take_in() {
 // One that goes before the world with it has begun leaves the old world as it was, but for what was
 // lost besides.
 void Run::take_in(int process) {
+  const std::set<int> others = processes();
+  // One that has gone already is not introduced: sockets that nobody asks for would be there still
+  // when the next one comes in the world of that epoch.
+  if (!group_->take_in(process)) return;
   try {
-    const ConnectJob connect = door_->introduce(process, epoch_ + 1, processes());
-    if (!group_->take_in(process)) return;
+    const ConnectJob connect = door_->introduce(process, epoch_ + 1, others);
     ask_done(connect, [&] {
       connect_(connect, [this] {
         if (const auto cause = group_->cause()) throw StepUndone(*cause);

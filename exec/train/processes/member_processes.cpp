@@ -153,10 +153,12 @@ LateSockets MemberProcesses::late_sockets() {
 LateSockets take_from_leader(int process, Descriptor passage) {
   const auto from = std::make_shared<Descriptor>(std::move(passage));
   return [process, from](const ConnectJob& job, const std::function<void()>& check) {
-    const std::size_t expected = job.process == process ? job.others.size() : 1;
+    const std::set<int> expected = job.process == process
+                                       ? std::set<int>(job.others.begin(), job.others.end())
+                                       : std::set<int>{job.process};
     const auto until = std::chrono::steady_clock::now() + kPassing;
     std::map<int, PeerSockets> sockets;
-    while (sockets.size() < expected) {
+    while (sockets.size() < expected.size()) {
       if (std::chrono::steady_clock::now() >= until) {
         throw PeerLost("the leader has handed over no sockets to other processes");
       }
@@ -168,8 +170,8 @@ LateSockets take_from_leader(int process, Descriptor passage) {
         throw PeerLost(error.what());
       }
       // What was passed for a world that never began is let go.
-      if (!passed || passed->epoch != job.epoch) continue;
-      sockets.emplace(passed->process, std::move(passed->sockets));
+      if (!passed || passed->epoch != job.epoch || !expected.contains(passed->process)) continue;
+      sockets.insert_or_assign(passed->process, std::move(passed->sockets));
     }
     return sockets;
   };

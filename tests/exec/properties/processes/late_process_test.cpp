@@ -120,6 +120,24 @@ TEST(LateProcess, ThatGoesBeforeItIsReadyIsToldOf) {
   EXPECT_EQ(run.weight_hash(), run_alone());
 }
 
+// The sockets of one that was there in vain are not taken for those of the next one.
+TEST(LateProcess, ThatGoesBetweenReadinessAndConnectingLeavesNothingForTheNextOne) {
+  LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2}, {0, 1});
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
+  step_once(run, 0);
+  run.come(2);
+  while (!run.sees_newcomers()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  run.kill(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for the leader to notice
+  run.take_in();
+  (void)take_in_next(run);  // that it has gone
+  run.come(2);
+  EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 2 has come"}));
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(3)));
+  for (Step step = 1; step < kLateSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), run_alone());
+}
+
 TEST(LateProcess, ThatComesWhileAnotherIsLostTakesItsPart) {
   LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2}, {0, 1});
   run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
