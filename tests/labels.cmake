@@ -34,6 +34,7 @@ set(thorough
   exec_processes_tests/LateProcess
   exec_processes_tests/LostProcess
   exec_processes_tests/MeasuredProcesses
+  exec_processes_tests/MemberProcesses
   exec_processes_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
   exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_processes_tests/SameBits

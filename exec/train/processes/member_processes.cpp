@@ -99,6 +99,7 @@ RunDoor MemberProcesses::door() {
   return {.let_in =
               [this](const std::set<int>& vacant) {
                 std::erase_if(children_, has_ended);
+                count_arrivals(vacant);
                 std::vector<Newcomer> newcomers;
                 for (const int process : vacant) {
                   if (starts_[process] == kMostStarts) continue;
@@ -114,10 +115,18 @@ RunDoor MemberProcesses::door() {
               }};
 }
 
+// Between two calls a step is tried: one that has been introduced and is there still has taken part
+// in it.
+void MemberProcesses::count_arrivals(const std::set<int>& vacant) {
+  for (const int process : std::exchange(introduced_, {})) {
+    if (!vacant.contains(process)) starts_[process] = 0;
+  }
+}
+
 // A process that has gone takes no sockets; its loss is found out elsewhere.
 ConnectJob MemberProcesses::introduce(int process, std::uint32_t epoch,
                                       const std::set<int>& others) {
-  starts_[process] = 0;
+  introduced_.insert(process);
   const auto pass = [&](int to, int of, PeerSockets sockets) {
     try {
       pass_sockets(passages_.at(to), {epoch, of, std::move(sockets)});

@@ -36,5 +36,23 @@ TEST(TakeFromLeader, GivesTheSocketsOfWhoIsIntroducedAndOfNobodyElse) {
   EXPECT_EQ(taken.begin()->first, 2);
 }
 
+// A step lies between two looks for vacant places.
+TEST(MemberProcesses, BeginAProcessAnewThreeTimesUnlessItTakesPart) {
+  MemberProcesses members(1);
+  const RunDoor door = members.door();
+  const std::set<int> vacant{1};
+  std::uint32_t epoch = 1;
+  const auto begin = [&] { return door.let_in(vacant).size(); };
+  const auto introduce = [&] { (void)door.introduce(1, epoch++, {0}); };
+  EXPECT_EQ(begin(), 1U);
+  introduce();
+  EXPECT_EQ(door.let_in({}).size(), 0U);  // it is there, and the count begins again
+  for (int start = 0; start < 3; ++start) {
+    EXPECT_EQ(begin(), 1U) << start;
+    introduce();  // and it ends while it connects
+  }
+  EXPECT_EQ(begin(), 0U);
+}
+
 }  // namespace
 }  // namespace frazil
