@@ -39,6 +39,7 @@ set(thorough
   exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_processes_tests/SameBits
   exec_processes_tests/SchedulesOverProcesses
+  exec_processes_tests/UndoneDecision
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound
