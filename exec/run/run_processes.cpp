@@ -139,8 +139,9 @@ bool Run::sees_newcomers() {
   return !ready_.empty();
 }
 
-void Run::take_in() {
+std::vector<std::string> Run::take_in() {
   for (const int process : std::exchange(ready_, {})) take_in(process);
+  return std::exchange(lost_meanwhile_, {});
 }
 
 // One that goes before the world with it has begun leaves the old world as it was, but for what was
@@ -165,7 +166,7 @@ void Run::take_in(int process) {
     arrivals_.push_back(sentence);
     std::map<int, std::string> lost = renew_world();
     lost.erase(process);
-    for (const auto& [other, told] : lost) arrivals_.push_back(told);
+    for (const auto& [other, told] : lost) lost_meanwhile_.push_back(told);
   }
 }
 
