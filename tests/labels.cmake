@@ -18,6 +18,7 @@ set(thorough
   exec_communication_tests/GlooProcesses
   exec_communication_tests/ProcessCommunicator
   exec_control_tests/ControlGroupTest
+  exec_control_tests/ControlSocketTest
   exec_devices_tests/EnqueuedSteps
   exec_devices_tests/KernelChoice
   exec_devices_tests/OnStreams
