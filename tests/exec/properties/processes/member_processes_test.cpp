@@ -54,5 +54,31 @@ TEST(MemberProcesses, BeginAProcessAnewThreeTimesUnlessItTakesPart) {
   EXPECT_EQ(begin(), 0U);
 }
 
+TEST(JoinOverLinks, LetsGoOfWhatALeftProcessHasBorrowed) {
+  auto mesh = make_socket_pairs(2);
+  const LinkOptions patient{.linger = std::chrono::seconds(100)};
+  auto links = std::make_shared<PeerLinks>(std::move(mesh[0]), patient);
+  PeerLinks stopped(std::move(mesh[1]), {.linger = std::chrono::milliseconds(1)});
+  for (int round = 0; round < 2; ++round) {
+    links->look();
+    stopped.look();
+  }
+  links->look();
+  if (!links->lends_to(1)) GTEST_SKIP() << "the system lets no process read another's memory";
+  const RunWorld::Join join = join_over_links(links, 0, /*has_core_per_rank=*/false);
+  const at::Tensor lent = at::ones({1 << 20});
+  {
+    const auto world = join(1, {0, 1}, {});
+    world[0]->send(1, {.kind = MessageKind::kProbe}, {lent});
+    EXPECT_GT(lent.use_count(), 1U) << "who has stopped has not read it";
+    const auto next = join(2, {0, -1}, {});
+    EXPECT_EQ(lent.use_count(), 1U);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  links.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50))
+      << "the end waits for a process that was left behind";
+}
+
 }  // namespace
 }  // namespace frazil
