@@ -18,6 +18,7 @@ set(thorough
   exec_communication_tests/GlooProcesses
   exec_communication_tests/ProcessCommunicator
   exec_control_tests/ControlGroupTest
+  exec_control_tests/ControlSocketTest
   exec_devices_tests/EnqueuedSteps
   exec_devices_tests/KernelChoice
   exec_devices_tests/OnStreams
@@ -35,10 +36,12 @@ set(thorough
   exec_processes_tests/LateProcess
   exec_processes_tests/LostProcess
   exec_processes_tests/MeasuredProcesses
+  exec_processes_tests/MemberProcesses
   exec_processes_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
   exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_processes_tests/SameBits
   exec_processes_tests/SchedulesOverProcesses
+  exec_processes_tests/UndoneDecision
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound

@@ -189,8 +189,8 @@ class Run {
   bool sees_newcomers();
   // Takes in those that are ready: each gets its connections, and worlds begin to which they
   // belong. The plan in force uses none of them; the next one may. One that goes meanwhile is left
-  // out.
-  void take_in();
+  // out. Returns the sentences that tell of members that are lost meanwhile.
+  std::vector<std::string> take_in();
   // Returns the devices of processes that are there or about to be.
   std::vector<DeviceId> devices_expected() const;
   // Returns the devices that would be left if one process were lost, for each but this one.
@@ -233,6 +233,7 @@ class Run {
   std::optional<RunDoor> door_;
   std::vector<int> ready_;  // newcomers
   std::vector<std::string> arrivals_;
+  std::vector<std::string> lost_meanwhile_;  // while newcomers were taken in
   std::uint32_t epoch_ = 0;
   StepDeadline step_deadline_;
   Measurement measurement_;

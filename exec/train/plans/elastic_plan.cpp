@@ -76,8 +76,7 @@ ElasticPlan::Recovered ElasticPlan::recover(const FreezeMask& mask, Step step) {
 
 ElasticPlan::Recovered ElasticPlan::take_in(const FreezeMask& mask, Step step) {
   preparation_.end();
-  run_.take_in();
-  return settle(mask, step, {});
+  return settle(mask, step, run_.take_in());
 }
 
 ElasticPlan::Recovered ElasticPlan::settle(const FreezeMask& mask, Step step,

@@ -6,15 +6,18 @@ FRAZIL names the program, default build/bin/frazil of this tree. Exit code 0: al
 """
 import argparse
 import json
+import os
 import pathlib
 import random
+import signal
+import subprocess
 import sys
 import tempfile
 
 TREE = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(TREE / "tests/findings/support"))
-from process_trials import Trial, wait_for  # noqa: E402
-from training import Failed, Training, one_line, tell  # noqa: E402
+from process_trials import Trial, members_of, wait_for  # noqa: E402
+from training import FRAZIL, INPUTS, Failed, Training, one_line, tell  # noqa: E402
 
 
 def check_listening(trial):
@@ -71,6 +74,24 @@ def check_sleeping(training, arguments, random_numbers):
     return ""
 
 
+def check_early(training, transport):
+    """A member that is killed before it is ready ends the run, in one sentence."""
+    command = [FRAZIL, "train", *INPUTS, "--procs", "2", "--transport", transport]
+    leader = subprocess.Popen(command, cwd=training.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if not wait_for(lambda: members_of(leader.pid) or leader.poll() is not None):
+        raise Failed("no member within a minute")
+    for member in members_of(leader.pid):
+        os.kill(member, signal.SIGKILL)
+    _, err = leader.communicate(timeout=120)
+    words = "ranks 2 and 3 are lost: their process has ended"
+    # On a busy machine the member may have been ready.
+    if leader.returncode == 0 and words in err:
+        return ""
+    if leader.returncode != 6 or words not in err or len(err.strip().splitlines()) != 1:
+        return f"a member is killed at once: exit {leader.returncode}: {one_line(err)}"
+    return ""
+
+
 def check_leader(training, transport):
     """Members end with their leader, and the run goes on where it was."""
     trial = Trial(training, "leader", ["--procs", "4", "--transport", transport, "--checkpoint-every", "5"], 0.1, -1)
@@ -102,7 +123,7 @@ def check(arguments):
                 return f"--procs {procs} exits {over.returncode}: {one_line(over.stderr)}"
             if json.loads(over.stdout)["state_hash"] != expected["state_hash"]:
                 return f"--procs {procs} gives other weights"
-        if complaint := check_kills(training, expected, arguments, random_numbers):
+        if complaint := check_kills(training, expected, arguments, random_numbers) or check_early(training, arguments.transport):
             return complaint
         if complaint := check_sleeping(training, arguments, random_numbers):
             return complaint
