@@ -8,7 +8,7 @@
 # what each campaign does.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-all=(kills signals journal_flips corruptions cache_flips mutants faults member_kills member_changes message_kills torn_steps crowded fuzz)
+all=(kills signals journal_flips corruptions cache_flips mutants faults member_kills member_changes transitions message_kills torn_steps crowded fuzz)
 chosen=("${all[@]}")
 seed=$((RANDOM * 32768 + RANDOM))
 share=100

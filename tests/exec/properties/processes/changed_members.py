@@ -17,6 +17,7 @@ import time
 
 TREE = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(TREE / "tests/findings/support"))
+from process_counts import find_slope, look_at, tell_slope  # noqa: E402
 from process_trials import members_of  # noqa: E402
 from training import FRAZIL, INPUTS, Failed, Training, one_line, tell  # noqa: E402
 
@@ -24,12 +25,10 @@ PATIENCE = 120.0  # of a loaded machine
 TIMES = ("detection_ns", "plan_ns", "transfer_ns", "first_step_ns")
 BATCH = 12
 STORY_STEPS = 1000
+ENOUGH_FOR_A_SLOPE = 40  # changes
+MOST_OF_A_MEMBER = 1  # KiB a change, of the lower end of the interval
+RECORD_OF_A_CHANGE = 200  # KiB
 STEPS_A_CHANGE = 200  # a process begins, takes part and is killed in fewer
-
-
-def count_held(pid):
-    """How many descriptors and threads a process has."""
-    return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
 
 
 class Ended(Failed):
@@ -182,7 +181,7 @@ def check_story(training, steps, random_numbers):
         leader.wait_for_steps()
         if complaint := check_refused(leader, "token", "finds no vacant place"):
             return complaint
-        held = count_held(leader.process.pid)
+        held = look_at(leader.process.pid).counts
         recovered = len(leader.members("recovered"))
         third.kill()
         leader.wait("it went on after a loss", lambda: len(leader.members("recovered")) > recovered)
@@ -190,7 +189,7 @@ def check_story(training, steps, random_numbers):
         leader.join("--token-file", "token")
         leader.wait("another came", lambda: len(leader.members("came")) > came)
         leader.wait_for_steps()
-        if (now := count_held(leader.process.pid)) != held:
+        if (now := look_at(leader.process.pid).counts) != held:
             return f"after a loss and a coming the leader has {now} descriptors and threads, before {held}"
         answer = leader.end()
         if fourth.wait(timeout=PATIENCE) != 0:
@@ -239,6 +238,32 @@ def check_too_much(training):
         leader.clean()
 
 
+def compare_counts(looks, change):
+    first, now = ([held.counts for held in look] for look in (looks[0], looks[-1]))
+    return "" if now == first else f"after {change + 1} changes leader and member have {now} descriptors and threads, before {first}"
+
+
+def slope_of(looks, process):
+    """KiB a change, over the later half."""
+    return find_slope([(change, look[process].resident) for change, look in enumerate(looks)][len(looks) // 2:])
+
+
+def tell_growth(looks):
+    if len(looks) < ENOUGH_FOR_A_SLOPE:
+        return ""
+    return f"; memory grew by {tell_slope(slope_of(looks, 1))} a change in the member, {tell_slope(slope_of(looks, 0))} in the leader"
+
+
+def check_growth(looks):
+    """A member keeps nothing of a change. The leader keeps a record of the two phases that begin with each."""
+    if len(looks) < ENOUGH_FOR_A_SLOPE:
+        return ""
+    for process, name, most in ((0, "leader", RECORD_OF_A_CHANGE), (1, "member", MOST_OF_A_MEMBER)):
+        if slope_of(looks, process)[1] > most:
+            return f"the {name} grows by {tell_slope(slope_of(looks, process))} a change"
+    return ""
+
+
 def check_changes(training, steps, arguments, random_numbers):
     """Processes are killed, and others begun in their places, so many times."""
     expected = expect(training, steps)
@@ -246,16 +271,15 @@ def check_changes(training, steps, arguments, random_numbers):
     try:
         leader.wait_for_steps()
         oldest = members_of(leader.process.pid)[0]  # is never killed
-        held = None
+        looks = []
         for change in range(arguments.changes):
             came = len(leader.members("came"))
             os.kill(random_numbers.choice(members_of(leader.process.pid)[1:]), signal.SIGKILL)
             leader.wait(f"change {change}", lambda: len(leader.members("came")) > came and leader.members("came")[-1]["devices"] == 4)
             leader.wait_for_steps()
-            now = *count_held(leader.process.pid), *count_held(oldest)
-            if held and now != held:
-                return f"after {change + 1} changes leader and member have {now} descriptors and threads, before {held}"
-            held = now
+            looks.append((look_at(leader.process.pid), look_at(oldest)))
+            if complaint := compare_counts(looks, change):
+                return complaint
             time.sleep(random_numbers.uniform(0, 0.2))
         if complaint := check_suspected(leader):
             return complaint
@@ -265,8 +289,9 @@ def check_changes(training, steps, arguments, random_numbers):
         recovered = leader.members("recovered")
         longest = {key: max(event[key] for event in recovered) / 1e6 for key in TIMES}
         print(f"{arguments.changes} changes: {sum(event['plan_ready'] for event in recovered)} of {len(recovered)} plans were ready; "
-              f"{held[0]} descriptors, {held[1]} threads; at most " + ", ".join(f"{key} {ms:.1f} ms" for key, ms in longest.items()))
-        return check_steps(leader, steps)
+              f"{looks[0][0].descriptors} descriptors, {looks[0][0].threads} threads; at most "
+              + ", ".join(f"{key} {ms:.1f} ms" for key, ms in longest.items()) + tell_growth(looks))
+        return check_steps(leader, steps) or check_growth(looks)
     finally:
         leader.clean()
 
