@@ -47,6 +47,27 @@ fs::path member_program() {
   return program;
 }
 
+// What a terminal sends to all waits in the child until it says that it does not hear it.
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGTERM);
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setsigmask(&attributes_, &held);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnAttributes() { posix_spawnattr_destroy(&attributes_); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
 bool has_ended(pid_t child) { return ::waitpid(child, nullptr, WNOHANG) != 0; }
 
 }  // namespace
@@ -87,8 +108,9 @@ void MemberProcesses::start(int process, std::vector<PeerSockets> peers) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
+  const SpawnAttributes attributes;
   const int error =
-      ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+      ::posix_spawn(&child, program.c_str(), &actions, attributes.get(), arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) fail_system(program.string(), error, "posix_spawn", "a program that starts");
   children_.push_back(child);
