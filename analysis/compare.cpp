@@ -43,8 +43,10 @@ Durations collect_durations(const Timeline& timeline) {
 }
 
 // A wait for a message and the host's own overhead have no counterpart on the other side: the
-// simulator has no task for the wait, the executor no action for the overhead.
+// simulator has no task for the wait, the executor no action for the overhead. What all wait for
+// has one, wherever it is drawn.
 bool has_counterpart(const Span& span) {
+  if (span.action.kind == ActionKind::kBarrier) return true;
   return span.lane != Lane::kReceive && span.lane != Lane::kHost;
 }
 

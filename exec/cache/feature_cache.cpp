@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/cache/depth_choice.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -53,19 +54,11 @@ bool FeatureCache::covers(const Depth& depth, std::span<const std::int64_t> samp
 
 FeatureCache::Found FeatureCache::find(std::span<const std::int64_t> samples, int variant) {
   Found found{.samples = {samples.begin(), samples.end()}, .variant = variant, .records = {}};
-  const auto count = static_cast<std::int64_t>(samples.size());
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Depth* depth = nullptr;
-  if (covers(now_, samples, variant)) {
-    depth = &now_;
-    counts_.found += count;
-  } else if (before_ && covers(*before_, samples, variant)) {
-    depth = &*before_;
-    counts_.found_before += count;
-  } else {
-    counts_.missed += count;
-    return found;
-  }
+  const Depth* const depth =
+      choose_depth(now_, before_, static_cast<std::int64_t>(samples.size()), counts_,
+                   [&](const Depth& known) { return covers(known, samples, variant); });
+  if (depth == nullptr) return found;
   found.depth = depth->key.depth();
   found.bytes = static_cast<std::size_t>(depth->feature.count);
   for (const std::int64_t sample : samples) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/cache/depth_choice.h"
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
@@ -66,19 +67,11 @@ bool HostFeatures::covers(const Depth& depth, std::span<const std::int64_t> samp
 
 HostFeatures::Found HostFeatures::find(std::span<const std::int64_t> samples) {
   Found found{.samples = {samples.begin(), samples.end()}};
-  const auto count = static_cast<std::int64_t>(samples.size());
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Depth* depth = nullptr;
-  if (covers(now_, samples)) {
-    depth = &now_;
-    counts_.found += count;
-  } else if (before_ && covers(*before_, samples)) {
-    depth = &*before_;
-    counts_.found_before += count;
-  } else {
-    counts_.missed += count;
-    return found;
-  }
+  const Depth* const depth =
+      choose_depth(now_, before_, static_cast<std::int64_t>(samples.size()), counts_,
+                   [&](const Depth& known) { return covers(known, samples); });
+  if (depth == nullptr) return found;
   found.depth = depth->key.depth();
   found.bytes = static_cast<std::size_t>(depth->feature.count);
   return found;

@@ -77,6 +77,17 @@ void ProcessWorld::begin() {
                               const std::shared_ptr<ProcessWorld> world = weak.lock();
                               if (world) world->lose(process, why);
                             }});
+  leave_others_behind();
+}
+
+// A process without a rank here belongs to no later world either. One that has been stopped keeps
+// its sockets open, and would keep what was lent to it.
+void ProcessWorld::leave_others_behind() {
+  for (int process = 0; process < links_->processes; ++process) {
+    if (process != place_.process && !others_.contains(process)) {
+      links_->lose(process, "is left behind");
+    }
+  }
 }
 
 std::vector<int> ProcessWorld::ranks_of(int process) const {

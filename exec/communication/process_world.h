@@ -20,7 +20,8 @@ class ProcessWorld : public std::enable_shared_from_this<ProcessWorld> {
   ProcessWorld(std::shared_ptr<const WorldLinks> links, std::uint32_t epoch,
                const ProcessPlace& place, const CommunicatorOptions& options);
 
-  // Frames come from here on. Requires: a shared pointer holds this.
+  // Frames come from here on, and the links to processes without a rank end. Requires: a shared
+  // pointer holds this.
   void begin();
 
   MailboxRoom& room() { return *room_; }
@@ -39,6 +40,7 @@ class ProcessWorld : public std::enable_shared_from_this<ProcessWorld> {
 
  private:
   RoomOutside outside();
+  void leave_others_behind();
   void take(int process, FrameHead&& head, Tensors&& tensors);
   void take_message(FrameHead&& head, Tensors&& tensors);
   void take_finished(int process, int rank, std::int64_t jobs);

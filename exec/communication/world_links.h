@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "exec/links/peer_links.h"
@@ -27,6 +28,7 @@ struct WorldLinks {
                      const std::function<bool()>& is_over, Duration limit)>
       wait;
   std::function<void()> nudge;
+  std::function<void(int process, const std::string& why)> lose;
   // Longer than a frame takes to come to a process that reads, on a machine with much to do.
   Duration moment = std::chrono::milliseconds(50);
 
@@ -56,6 +58,7 @@ WorldLinks world_links_of(const std::shared_ptr<Links>& links) {
     return of.wait_for_credit(process, bytes, stop, limit);
   };
   functions.nudge = [&of] { of.nudge(); };
+  functions.lose = [&of](int process, const std::string& why) { of.lose(process, why); };
   return functions;
 }
 

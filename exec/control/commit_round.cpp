@@ -38,7 +38,7 @@ void CommitRound::vote(DeviceId device, Step step, const WaitLimit& limit, std::
                      " for the verdict on step " + std::to_string(step));
     }
   }
-  if (undone_) throw StepUndone(*undone_);
+  if (!is_committed_) throw StepUndone(*undone_);
 }
 
 bool CommitRound::is_decided() const {
@@ -58,7 +58,7 @@ void CommitRound::commit(Step step) {
 void CommitRound::undo(const std::string& cause) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (is_committed_ || undone_) return;
+    if (undone_) return;
     undone_ = cause;
   }
   decided_.notify_all();

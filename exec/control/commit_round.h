@@ -3,7 +3,8 @@
 // votes before it updates weights, and waits. When all devices of all processes have voted, the
 // leader commits: all update. If one is lost before that, the step is undone: nobody has updated.
 // One that is lost later changes nothing, since whoever still lives has all that it needs. So no
-// two devices are ever left with different numbers of updates.
+// two devices of a run go on with different numbers of updates: a process that fails after the
+// commit, or gives up waiting for it, counts as lost.
 
 #include <condition_variable>
 #include <functional>
@@ -48,8 +49,8 @@ class CommitRound {
   // comes within the limit. Called by the thread of each device. `note` reaches the leader with the
   // vote, so that it is known even if the process is lost after the commit.
   void vote(DeviceId device, Step step, const WaitLimit& limit, std::string note = {});
-  // Give the verdict, from any thread. A commit of another step than the present one is not heard,
-  // nor is an undo once the step is committed. What is undone stays so in this world.
+  // Give the verdict, from any thread. A commit of another step than the present one is not heard.
+  // An undo leaves a step done that is committed, and undoes all that follow in this world.
   void commit(Step step);
   void undo(const std::string& cause);
   // True if the present step has been committed.

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "exec/devices/tick_count.h"
 #include "profiles/error.h"
+#include "profiles/quantity_text.h"
 
 namespace frazil {
 namespace {
@@ -59,6 +61,13 @@ void ControlGroup::dismiss(int process, int code, const std::string& sentence) {
   members_.erase(process);
   guests_.erase(process);
   set_up_.erase(process);
+}
+
+void ControlGroup::give_up(int process, const std::string& why) {
+  (void)watch_.send(process,
+                    StopMessage{static_cast<int>(ExitCode::kPeerLost), say_lost(process, why)});
+  watch_.remove(process);
+  lose(process, why, Duration{0});
 }
 
 std::set<int> ControlGroup::members() const {
@@ -150,8 +159,19 @@ std::vector<MemberReply> ControlGroup::collect() {
       return job_.waited.empty();
     });
   }
+  // Ticks, since this process itself may have been stopped.
+  TickCount silent(calls_.patience);
   std::unique_lock<std::mutex> lock(mutex_);
-  answered_.wait(lock, [this] { return job_.waited.empty(); });
+  while (!answered_.wait_for(lock, silent.tick(), [this] { return job_.waited.empty(); })) {
+    const bool is_over = job_.cause || job_.is_committed;
+    if (!is_over || !silent.is_over()) continue;
+    const std::set<int> hung = job_.waited;
+    lock.unlock();
+    for (const int process : hung) {
+      give_up(process, "has not said in " + to_text(calls_.patience) + " how its job has ended");
+    }
+    lock.lock();
+  }
   return std::move(job_.replies);
 }
 

@@ -47,6 +47,8 @@ class ControlGroup {
     std::function<void(const std::string& sentence)> abort;
     // A member has not been heard of for long, or is heard of again.
     std::function<void(const Silence&)> suspect;
+    // For a member to say how a job has ended that is over.
+    Duration patience = std::chrono::minutes(10);
   };
 
   // Names a process by its ranks, as "rank 1" or "ranks 2 and 3", for sentences.
@@ -78,8 +80,12 @@ class ControlGroup {
   void set_patience(Duration patience) { watch_.set_patience(patience); }
   ClockOffset clock_of(int process) const { return watch_.clock_of(process); }
 
+  // Counts a member as lost though it lives, and ends the connection to it. `why` follows "its
+  // process".
+  void give_up(int process, const std::string& why);
+
   // Begins a job: all members do it. Then collect() waits until all have answered, failed or been
-  // lost. `voters` are the processes, this one (0) included where it has some, whose devices vote
+  // lost. A member that says nothing for long, though the job is over, is given up. `voters` are the processes, this one (0) included where it has some, whose devices vote
   // before they update; empty for a job without a commit.
   void order(const std::string& job, const std::set<int>& voters = {}, Step step = 0);
   std::vector<MemberReply> collect();

@@ -33,6 +33,13 @@ void ControlSocket::offer(const ControlMessage& message) {
 }
 
 bool ControlSocket::send_rest(std::string_view left) {
+  if (write_all(left)) return true;
+  // The next message would land inside of this one.
+  shut_down();
+  return false;
+}
+
+bool ControlSocket::write_all(std::string_view left) {
   while (!left.empty()) {
     const ssize_t sent = ::send(socket_.number(), left.data(), left.size(), MSG_NOSIGNAL);
     if (sent > 0) {

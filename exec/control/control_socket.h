@@ -18,7 +18,7 @@ class ControlSocket {
 
   int descriptor() const { return socket_.number(); }
   // Sends all of the message. Returns false if the connection has ended, or if the other end takes
-  // nothing for two seconds.
+  // nothing for two seconds; then it is ended.
   bool send(const ControlMessage& message) { return send_bytes(to_bytes(message)); }
   // The same of bytes that to_bytes() has made, for messages that go to many.
   bool send_bytes(std::string_view bytes);
@@ -32,6 +32,7 @@ class ControlSocket {
 
  private:
   bool send_rest(std::string_view left);
+  bool write_all(std::string_view left);
 
   Descriptor socket_;
   std::mutex sending_;

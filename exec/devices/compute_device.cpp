@@ -67,6 +67,8 @@ std::vector<int> find_gpus(const DeviceChoice& choice, const AcceleratorTable& t
 
 }  // namespace
 
+int ComputeDevice::gpu() const { return gpu_->wait.gpu; }
+
 void ComputeDevice::enter() const {
   if (is_gpu()) gpu_->table->enter(gpu_->stream());
 }
@@ -150,7 +152,7 @@ ComputeDevices::ComputeDevices(const DeviceChoice& choice, int devices, Duration
   for (int d = 0; d < devices; ++d) {
     const int place = d % count;
     const int shares = choice.splits ? divide_up(devices - place, count) : 1;
-    const int gpu = gpus[static_cast<std::size_t>(place)];
+    const int gpu = gpus[static_cast<std::size_t>((choice.first + d) % count)];
     auto made = std::make_unique<ComputeDevice::Gpu>();
     made->table = &table;
     made->wait = {.gpu = gpu, .device = d, .deadline = deadline, .abandoned = &abandoned_};

@@ -27,7 +27,8 @@ enum class DeviceKind { kCpu, kCuda };
 
 struct DeviceChoice {
   DeviceKind kind = DeviceKind::kCpu;
-  std::vector<int> gpus = {};  // the devices take these in turn; empty: all GPUs
+  std::vector<int> gpus = {};  // a run's devices take these in turn; empty: all GPUs
+  int first = 0;               // number in the run of this process's first device
   // Gives streams of one GPU parts of it that do not overlap, if it can be split; otherwise each
   // stream may use all of it.
   bool splits = true;
@@ -43,6 +44,8 @@ class ComputeDevice {
   ComputeDevice() = default;  // a core
 
   bool is_gpu() const { return gpu_ != nullptr; }
+  // Returns the number of its GPU. Requires: is_gpu().
+  int gpu() const;
   at::Device place() const { return place_; }
   // Returns the lanes of a device that the host runs ahead of; null for a core and for a device
   // that the host waits for.

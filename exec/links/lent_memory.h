@@ -10,8 +10,8 @@
 
 namespace frazil {
 
-// Lets processes of the same user read this one's memory where Yama asks for that; does nothing
-// elsewhere.
+// Lets all processes of the same user read this one's memory where Yama asks for that, which can
+// name none or one or all of them; does nothing elsewhere.
 void allow_reading();
 
 // Fills `bytes` bytes from the other process's `address`. Returns false, and leaves any contents,

@@ -10,19 +10,27 @@
 #include "exec/devices/start_thread.h"
 #include "exec/links/lent_memory.h"
 #include "exec/links/link_peer.h"
+#include "exec/links/socket.h"
 #include "profiles/error.h"
 
 namespace frazil {
 
 PeerLinks::PeerLinks(std::vector<PeerSockets> by_process, LinkOptions options)
     : options_(options), pool_(options.most_pooled_bytes), mark_(draw_mark()) {
-  if (options_.lends) allow_reading();
   for (PeerSockets& sockets : by_process) {
+    let_read(sockets);
     ENSURE(sockets.steps.is_open() == sockets.bulk.is_open(), "a peer has two sockets or none");
     peers_.push_back(std::make_unique<LinkPeer>(std::move(sockets), pool_));
   }
   writer_ = start_thread([this] { write_on(); });
   for (int process = 0; options_.lends && process < processes(); ++process) greet(process);
+}
+
+// Whoever has inherited sockets of this process was begun with it. Beyond that nobody is let.
+void PeerLinks::let_read(const PeerSockets& sockets) {
+  if (!options_.lends || is_readable_ || !sockets.are_open() || is_tcp(sockets.bulk)) return;
+  allow_reading();
+  is_readable_ = true;
 }
 
 PeerLinks::~PeerLinks() {
@@ -85,6 +93,7 @@ void PeerLinks::connect(int process, PeerSockets sockets) {
   ENSURE(sockets.are_open(), "a process that comes has both sockets");
   while (!reading_.try_take()) std::this_thread::yield();
   std::unique_ptr<LinkPeer>& peer = peers_[static_cast<std::size_t>(process)];
+  let_read(sockets);
   drop(*peer);  // that the one before has gone may not have been read yet
   {
     const std::lock_guard<std::mutex> lock(exchanging_);

@@ -69,6 +69,9 @@ class PeerLinks {
   LinkCounts counts() const;
   // Whether large tensors go to this process as loans; false until it has answered the greeting.
   bool lends_to(int process) const;
+  // Whether this process has let others of its user read its memory where Yama forbids that, which
+  // it does for peers that share sockets of this machine with it.
+  bool is_readable() const { return is_readable_; }
 
   // Begins an epoch; the worlds before get nothing more. Gives `world` what has come for it
   // already, and the losses so far. Requires: `epoch` is higher than any before.
@@ -101,6 +104,7 @@ class PeerLinks {
   using Clock = std::chrono::steady_clock;
 
   void greet(int process);
+  void let_read(const PeerSockets& sockets);
   void lend(LinkPeer& peer, FrameHead& head, Tensors& tensors);
   bool write_some(std::vector<pollfd>& full);
   void write_on();
@@ -117,9 +121,9 @@ class PeerLinks {
   LinkOptions options_;
   TensorPool pool_;
   std::vector<std::unique_ptr<LinkPeer>> peers_;
-  std::mutex
-      exchanging_;    // held while the writer goes through the peers, and while one is replaced
-  std::string mark_;  // by which others recognise this process's memory
+  std::mutex exchanging_;  // held while the writer goes through peers, and while one is replaced
+  std::string mark_;       // by which others recognise this process's memory
+  std::atomic<bool> is_readable_{false};
 
   ReaderRole reading_;
   Alarm alarm_;  // wakes the reader

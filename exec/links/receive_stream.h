@@ -23,8 +23,8 @@ class ReceiveStream {
 
   // Reads for a moment what has come, without waiting, and gives `take` each frame that is whole; a
   // frame with a loan is the last one, for taking a loan takes long. Returns kMore if there may be
-  // more. Throws FrameError for what is no frame, and for one for
-  // which there is no memory; the stream is of no more use then.
+  // more. Throws FrameError for what is no frame, and for one for which there is no memory; the
+  // stream is of no more use then.
   State read(const Take& take);
   // True if read() has left a frame that the socket does not tell of.
   bool has_unread() const { return has_unread_; }

@@ -19,10 +19,14 @@ double mean_of(const std::vector<Duration>& times) {
 
 }  // namespace
 
+Duration find_latency(const PairTimes& times) {
+  return Duration{static_cast<Duration::rep>(mean_of(times.one_way.at(0)))};
+}
+
 Link find_link(const PairTimes& times) {
   Link link;
   const double latency = mean_of(times.one_way.at(0));
-  link.latency = Duration{static_cast<Duration::rep>(latency)};
+  link.latency = find_latency(times);
   // A reduction of two owners with one node each takes 2 steps, and each owner sends and receives
   // the whole size once.
   const double moving = std::max(1.0, mean_of(times.reductions) - 2 * latency);

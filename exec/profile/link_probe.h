@@ -16,6 +16,9 @@ struct LinkProbe {
   int repetitions = 0;
 };
 
+// Returns the latency of a pair that was asked for empty messages first.
+Duration find_latency(const PairTimes& times);
+
 // Returns the link of a pair that was asked for empty messages first, and for reductions.
 Link find_link(const PairTimes& times);
 

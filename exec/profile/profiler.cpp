@@ -1,7 +1,11 @@
 #include "exec/profile/profiler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <compare>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "analysis/foreign_cores.h"
 #include "exec/config/configured_run.h"
@@ -12,6 +16,8 @@
 #include "exec/measuring/layer_times.h"
 #include "exec/measuring/stash_meter.h"
 #include "exec/profile/link_probe.h"
+#include "exec/profile/replica_plan.h"
+#include "exec/profile/step_end.h"
 #include "exec/run/run.h"
 #include "exec/state/optimizer.h"
 #include "profiles/error.h"
@@ -19,51 +25,70 @@
 namespace frazil {
 namespace {
 
-// Two micro-batches per device are enough to see one follow the other.
-constexpr int kMicroBatchesPerDevice = 2;
+// Of steps of one kind (micro-batch size, mask, whole or split backwards) a share is kept, the
+// fastest ones, with all that was measured in them. If each phase of each layer were trimmed by
+// itself, the parts would lose every spike, and a whole step only its own: their sum would be too
+// small.
+constexpr double kKept = 0.9;
+constexpr double kUntrimmed = 1;
 
-// Makes a plan with the whole model on every device, each with its own micro-batches.
-Plan make_replica_plan(const ModelProfile& structure, int devices, int micro_batch_size) {
-  Plan plan;
-  plan.model_hash = model_hash(structure);
-  plan.micro_batch_size = micro_batch_size;
-  plan.batch_size = micro_batch_size * kMicroBatchesPerDevice * devices;
-  plan.mask = FreezeMask::all_active(static_cast<int>(structure.blocks.size()));
-  for (std::int32_t d = 0; d < devices; ++d) {
-    const MicroBatches owned{MicroBatchId{d * kMicroBatchesPerDevice},
-                             MicroBatchId{(d + 1) * kMicroBatchesPerDevice - 1}};
-    plan.pipelines.push_back(
-        make_pipeline(static_cast<int>(structure.layers.size()), {}, {DeviceId{d}}, owned));
-  }
-  return plan;
-}
+struct MeasuredStep {
+  Duration time{0};
+  std::vector<Span> spans;
+  std::vector<LayerSample> samples;
+};
+
+struct StepKind {
+  int micro_batch_size = 1;
+  bool is_frozen = false;  // all blocks but the head
+  bool is_split = false;
+  friend auto operator<=>(const StepKind&, const StepKind&) = default;
+};
+
+using MeasuredSteps = std::map<StepKind, std::vector<MeasuredStep>>;
 
 struct Gathered {
-  LayerTimes times;
-  LayerTimes frozen_times;  // with all blocks but the head frozen
-  OverheadMeter overheads;
+  LayerTimes times{kUntrimmed};
+  LayerTimes frozen_times{kUntrimmed};  // with all blocks but the head frozen
+  OverheadMeter overheads{kUntrimmed};
+  StepEndMeter ends{kUntrimmed};
 };
 
 void run_stretch(Run& run, const Dataset& data, const OptimizerConfig& optimizer, Step first,
-                 int steps, Gathered* gathered) {
+                 int steps, MeasuredSteps* measured) {
   const std::vector<std::int64_t> order = epoch_order(data.train.count(), 0, 0);
+  const StepKind kind{.micro_batch_size = run.plan().micro_batch_size,
+                      .is_frozen = run.plan().mask.frozen_count() > 0};
   for (Step step = first; step < first + steps; ++step) {
     const SteadyTime start = std::chrono::steady_clock::now();
     const std::vector<Samples> micro_batches =
         gather_micro_batches(data.train, order, step * run.plan().batch_size, run.plan().batch_size,
                              run.plan().micro_batch_size);
-    const StepResult result = run.step(step, optimizer.learning_rate, micro_batches, true);
+    StepResult result = run.step(step, optimizer.learning_rate, micro_batches, true);
     const Duration step_time = since(start);
-    const std::vector<LayerSample> samples = run.take_layer_samples();
-    if (gathered == nullptr) continue;
-    if (run.plan().mask.frozen_count() > 0) {
-      gathered->frozen_times.add(samples);
-      continue;
-    }
-    gathered->times.add(samples);
-    const bool split = step % 2 == 1;
-    if (!split) gathered->overheads.add_step(step_time, result.spans, samples);
+    std::vector<LayerSample> samples = run.take_layer_samples();
+    if (measured == nullptr) continue;
+    StepKind own = kind;
+    own.is_split = step % 2 == 1;
+    (*measured)[own].push_back({step_time, std::move(result.spans), std::move(samples)});
   }
+}
+
+Gathered gather_fastest(MeasuredSteps& measured) {
+  Gathered gathered;
+  for (auto& [kind, steps] : measured) {
+    std::sort(steps.begin(), steps.end(), [](const MeasuredStep& one, const MeasuredStep& other) {
+      return one.time < other.time;
+    });
+    steps.resize(static_cast<std::size_t>(std::ceil(kKept * static_cast<double>(steps.size()))));
+    for (const MeasuredStep& step : steps) {
+      (kind.is_frozen ? gathered.frozen_times : gathered.times).add(step.samples);
+      if (kind.is_frozen) continue;
+      gathered.ends.add_step(step.spans);
+      if (!kind.is_split) gathered.overheads.add_step(step.time, step.spans, step.samples);
+    }
+  }
+  return gathered;
 }
 
 CostSample make_cost(const Gathered& gathered, LayerId layer, int size, bool has_input_gradient) {
@@ -129,7 +154,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   const ForeignLoad load;
   Run run(make_model(config), config.optimizer, config.seed, options.devices,
           run_options(config, options.processors));
-  Gathered gathered;
+  MeasuredSteps steps_taken;
   run.measure({.layers = true, .split_backward = true});
   Step step = 0;
   const auto stretch = [&](const Plan& plan, int steps, bool warm_up) {
@@ -137,7 +162,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
     // Caches and allocator see the plan before it counts.
     const int settle = warm_up ? options.warm_up_steps : 1;
     run_stretch(run, data, config.optimizer, step, settle, nullptr);
-    if (!warm_up) run_stretch(run, data, config.optimizer, step + settle, steps, &gathered);
+    if (!warm_up) run_stretch(run, data, config.optimizer, step + settle, steps, &steps_taken);
     step += settle + steps;
   };
   for (int round = 0; round <= options.rounds; ++round) {
@@ -149,11 +174,17 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
     }
     if (progress) progress(round + 1, options.rounds + 1);
   }
+  const Gathered gathered = gather_fastest(steps_taken);
   // The stash of a layer is measured with every parameter active.
-  run.transition_to(make_replica_plan(run.structure(), options.devices, sizes.front()));
+  const Plan last_plan = make_replica_plan(run.structure(), options.devices, sizes.front());
+  run.transition_to(last_plan);
   MeasuredProfile measured{run.structure(), {}, load.cores()};
   fill_costs(measured.profile, gathered, run, data, sizes);
-  const LinkProbe probe = probe_link(run.devices());
+  LinkProbe probe = probe_link(run.devices());
+  if (options.devices > 1) {
+    probe.link.bandwidth = find_reduction_bandwidth(gathered.ends.reduction(), last_plan,
+                                                    run.structure(), probe.link.latency);
+  }
   measured.cluster =
       make_uniform_cluster(options.devices, find_memory_limit(options, run.devices()), probe.link);
   const Overheads overheads = gathered.overheads.overheads();

@@ -1,8 +1,9 @@
 #pragma once
 // The profiler times every layer inside real training steps, on every device at once, because a run
 // keeps every core busy too. Micro-batch sizes are interleaved, so that drift hits all of them
-// alike. It also measures the saved activations of each layer and probes the link. Its answer is
-// the profile and the cluster that frazil plan and frazil simulate read.
+// alike. It also measures the saved activations of each layer, probes the latency of the link, and
+// takes its bandwidth from the reductions of those steps. Its answer is the profile and the cluster
+// that frazil plan and frazil simulate read.
 
 #include <functional>
 #include <optional>

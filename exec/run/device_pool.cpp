@@ -8,6 +8,7 @@
 
 #include "exec/cache/prefix_cache.h"
 #include "exec/communication/device_communicator.h"
+#include "exec/communication/nccl_communicator.h"
 #include "exec/devices/steady_time.h"
 #include "exec/disk/hashes.h"
 #include "exec/measuring/allocation_meter.h"
@@ -29,6 +30,26 @@ int count_samples(const std::vector<Samples>& micro_batches) {
 template <class T>
 void append(std::vector<T>& all, std::vector<T> some) {
   all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+}
+
+DeviceChoice choose_devices(DeviceChoice choice, const PoolPlace& place) {
+  choice.first = place.first.value;
+  return choice;
+}
+
+// Each rank gives NCCL its work by a thread of its own, and NCCL takes that of a GPU from one.
+void refuse_shared_gpus(const ComputeDevices& devices, const PoolPlace& place) {
+  std::map<int, DeviceId> first_on;
+  for (int d = 0; d < devices.count(); ++d) {
+    const DeviceId device{place.first.value + d};
+    const int gpu = devices[static_cast<std::size_t>(d)].gpu();
+    const auto [first, is_new] = first_on.emplace(gpu, device);
+    if (is_new) continue;
+    throw InputError("--transport nccl", 0,
+                     "devices " + std::to_string(first->second.value) + " and " +
+                         std::to_string(device.value) + " on GPU " + std::to_string(gpu),
+                     "a GPU for each device of a process");
+  }
 }
 
 }  // namespace
@@ -55,7 +76,7 @@ DevicePool::DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t
       place_(place),
       options_(options),
       structure_(make_structure(model_, optimizer_bytes_per_parameter_byte(optimizer))),
-      devices_(options.devices, place.count, options.deadline),
+      devices_(choose_devices(options.devices, place), place.count, options.deadline),
       wait_limit_(std::make_shared<WaitLimit>(options.deadline)),
       held_(model_.layers.size(), {DeviceId{0}}),
       states_(static_cast<std::size_t>(place.count)),
@@ -63,6 +84,7 @@ DevicePool::DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t
                              .pins = place.has_core_per_rank,
                              .grace = std::max<Duration>(options.deadline, std::chrono::minutes(1)),
                              .on_stuck = {}}) {
+  if (place.nccl != nullptr) refuse_shared_gpus(devices_, place);
   if (place.is_here(DeviceId{0})) {
     for (std::size_t l = 0; l < model_.layers.size(); ++l) {
       states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed, state_memory_);
@@ -78,10 +100,27 @@ DevicePool::DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t
 
 DevicePool::~DevicePool() = default;
 
+// Tensors for a GPU of this process stay pointers.
+void DevicePool::carry_by_nccl(World& world) const {
+  std::vector<bool> peers;
+  for (const int process : world.process_of) peers.push_back(process != place_.process());
+  for (std::size_t d = 0; d < world.communicators.size(); ++d) {
+    world.communicators[d] =
+        over_nccl(std::move(world.communicators[d]),
+                  {.table = place_.nccl,
+                   .gpu = devices_[d].gpu(),
+                   .place = devices_[d].place(),
+                   .peers = peers,
+                   .waits = {.deadline = options_.deadline, .limit = wait_limit_}});
+  }
+}
+
 void DevicePool::join(World world) {
   ENSURE(world.communicators.size() == states_.size(),
          "a communicator for each device of the process");
-  world.communicators = on_devices(std::move(world.communicators), devices_);
+  if (place_.nccl != nullptr) carry_by_nccl(world);
+  world.communicators = on_devices(std::move(world.communicators), devices_,
+                                   /*carries_gpu_tensors=*/place_.nccl != nullptr);
   if (world.commit && place_.has_core_per_rank) world.commit->let_spin();
   // Executors refer to the communicators of the world that is left.
   pending_.reset();
@@ -160,15 +199,10 @@ std::vector<DeviceId> DevicePool::voters() const {
   return voters;
 }
 
-// Updates among the backwards come before anyone could commit, and what one process does alone is
-// done or not.
+// Updates among the backwards come before anyone could commit. What one process does alone is
+// committed as well: the loss of another one, which sleeps, ends the step in all.
 bool DevicePool::commits(const Plan& plan) const {
-  if (commit_ == nullptr || !updates_at_end(plan)) return false;
-  std::set<int> processes;
-  for (const DeviceId device : list_used_devices(plan)) {
-    processes.insert(place_.process_of.at(device.index()));
-  }
-  return processes.size() > 1;
+  return commit_ != nullptr && updates_at_end(plan);
 }
 
 StepProgram DevicePool::make_step_program(const Plan& plan) const {

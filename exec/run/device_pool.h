@@ -16,11 +16,11 @@
 
 #include "exec/devices/workers.h"
 #include "exec/run/executor.h"
-#include "exec/run/forward_pass.h"
 #include "exec/run/jobs/jobs.h"
 #include "exec/run/jobs/pair_times.h"
 #include "exec/run/move_layers.h"
 #include "exec/run/run_options.h"
+#include "exec/run/stages/forward_pass.h"
 #include "exec/state/optimizer.h"
 
 namespace frazil {
@@ -130,6 +130,7 @@ class DevicePool {
   CacheTally tally() const;
   bool commits(const Plan& plan) const;
   StepProgram make_step_program(const Plan& plan) const;
+  void carry_by_nccl(World& world) const;
   void start(Program& program);
   std::unique_ptr<Program> make_started(StepProgram step);
   std::vector<DeviceId> first_holders() const;

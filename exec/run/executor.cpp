@@ -3,14 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "exec/devices/step_fault.h"
 #include "exec/measuring/action_range.h"
-#include "exec/reduction/clip.h"
-#include "exec/run/gradient_signals.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -24,18 +21,6 @@ MicroBatchId micro_batch_of(const Action& action) {
   ENSURE(action.micro_batches.has_value(), "an action with a micro-batch");
   if (action.micro_batches->count() != 1) refuse(action);
   return action.micro_batches->first;
-}
-
-// Returns the MOVE of what layers [0, depth) put out for the micro-batch of an F.
-Action move_features(const Action& forward, int depth, Place from, Place to) {
-  Action move = forward;
-  move.kind = ActionKind::kMove;
-  move.detail = CellMove{.cell = CellKind::kFeatures,
-                         .layers = std::pair(LayerId{0}, LayerId{depth - 1}),
-                         .version = {},
-                         .from = from,
-                         .to = to};
-  return move;
 }
 
 Lane lane_of(ActionKind kind) {
@@ -288,33 +273,6 @@ void Executor::note_losses(MicroBatchId micro_batch, const std::vector<LayerLoss
   }
 }
 
-// Reading the cache, with what missing rows run for it, and writing to the cache are spans inside
-// the F.
-void Executor::find_features(const Action& action, std::span<const std::int64_t> ids,
-                             StageRunner::Data& data) {
-  const SteadyTime start = recorder_.now();
-  data.features = prefix_->find(*input_.cache, ids, micro_batch_of(action), data);
-  if (data.features.depth == 0) return;
-  const Place here{Place::Kind::kDevice, device_};
-  recorder_.add_inside(move_features(action, data.features.depth, {}, here), input_.step, start);
-}
-
-void Executor::keep_features(const Action& action, const Tensors& features) {
-  const GpuLanes* const lanes = recorder_.compute().lanes();
-  if (lanes == nullptr) return store_features(action, features);
-  Tensors here;
-  for (const at::Tensor& tensor : features) here.push_back(lanes->download(tensor));
-  features_.emplace_back(&action, std::move(here));
-}
-
-void Executor::store_features(const Action& action, const Tensors& features) {
-  const SteadyTime start = recorder_.now();
-  data_.keep_features(action, features);
-  const Place here{Place::Kind::kDevice, device_};
-  recorder_.add_inside(move_features(action, program_.activity.cached, here, {}), input_.step,
-                       start);
-}
-
 void Executor::backward(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   StageRunner& stage = runner(action);
@@ -358,70 +316,6 @@ void Executor::receive(const Action& action) {
   const DeviceId from = program_.device_of(message.pipeline, message.from, micro_batch_of(action),
                                            message.from_slice);
   entries_.put(message, communicator_.receive(from.value, tag_of(message)));
-}
-
-// Norms and votes go through the host.
-void Executor::pass_barrier() {
-  catch_up();
-  if (optimizer_.clip_norm > 0) {
-    clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
-                                  input_.step, optimizer_.clip_norm);
-  }
-  if (commit_ == nullptr) return;
-  read_numbers();
-  recorder_.compute().finish();
-  commit_->vote(device_, input_.step, *limit_, encode(losses_));
-}
-
-void Executor::update(const Action& action) {
-  for_each_layer(program_.stage(action.pipeline, action.stage), [&](LayerId layer) {
-    if (gradients_.has(layer)) update_weights(layer, gradients_.take(layer));
-  });
-  for (const WeightRead& read : reads_.end_group(action.stage)) recorder_.add_weight_read(read);
-}
-
-double Executor::rate_of(LayerId layer) const {
-  if (input_.rate_factors.empty()) return input_.learning_rate;
-  return input_.learning_rate * input_.rate_factors[model_.layers[layer.index()].block.index()];
-}
-
-void Executor::update_weights(LayerId layer, Tensors gradients) {
-  const SteadyTime start = recorder_.now();
-  for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
-  LayerState& state = state_.at(layer);
-  kept_.keep(layer, state);
-  const bool counts = recorder_.memory().is_open();
-  const Bytes before = counts ? bytes_of_moments(state) : Bytes{};
-  watch_.look(layer, gradients, unread());
-  if (measurement_.gradient_sums) add_to_sums(state, gradients);
-  if (measurement_.gradient_squares &&
-      program_.topology.owners[layer.index()].front().device == device_) {
-    note_squares(layer, gradients);
-  }
-  if (clip_scale_ != 1) {
-    for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
-  }
-  update_layer(state, gradients, optimizer_, rate_of(layer));
-  const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
-  recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);
-  if (measurement_.layers) recorder_.add_layer(layer, LayerPhase::kUpdate, 0, start);
-}
-
-// Where the host runs ahead, the squares of each parameter come as a number of their own; they are
-// added in the same order.
-void Executor::note_squares(LayerId layer, const Tensors& gradients) {
-  if (unread() == nullptr) {
-    recorder_.add_gradient_squares({layer, sum_squares(gradients)});
-    return;
-  }
-  const auto sum = std::make_shared<double>(0);
-  for (std::size_t p = 0; p < gradients.size(); ++p) {
-    const bool is_last = p + 1 == gradients.size();
-    unread_.add(sum_of_squares(gradients[p]), [this, layer, sum, is_last](double squares) {
-      *sum += squares;
-      if (is_last) recorder_.add_gradient_squares({layer, *sum});
-    });
-  }
 }
 
 }  // namespace frazil

@@ -16,14 +16,14 @@
 #include "exec/reduction/gradient_sums.h"
 #include "exec/run/execution_context.h"
 #include "exec/run/gradient_watch.h"
-#include "exec/run/kept_weights.h"
 #include "exec/run/loss_sample.h"
 #include "exec/run/prefix_completion.h"
-#include "exec/run/stage_entries.h"
-#include "exec/run/stage_runner.h"
+#include "exec/run/stages/kept_weights.h"
+#include "exec/run/stages/stage_entries.h"
+#include "exec/run/stages/stage_runner.h"
+#include "exec/run/stages/weight_reads.h"
 #include "exec/run/step_data.h"
 #include "exec/run/unread_numbers.h"
-#include "exec/run/weight_reads.h"
 #include "exec/state/optimizer.h"
 
 namespace frazil {

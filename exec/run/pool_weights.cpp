@@ -12,6 +12,7 @@
 #include "profiles/error.h"
 
 namespace frazil {
+
 std::vector<DeviceId> DevicePool::first_holders() const {
   std::vector<DeviceId> first;
   first.reserve(held_.size());

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "exec/cache/prefix_cache.h"
-#include "exec/run/stage_runner.h"
+#include "exec/run/stages/stage_runner.h"
 
 namespace frazil {
 

@@ -6,6 +6,7 @@
 #include "exec/communication/in_process_communicator.h"
 #include "exec/devices/steady_time.h"
 #include "exec/run/jobs/member_faults.h"
+#include "planner/plan/commit_round.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 
@@ -43,26 +44,6 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, RunWorl
   enter_world();
 }
 
-template <class Answer>
-std::vector<Answer> Run::ask(Job job, const std::function<Answer()>& own,
-                             const std::set<int>& voters, Step step, std::vector<int>* answered) {
-  if (!group_) return {own()};
-  group_->order(encode(std::move(job)), voters, step);
-  std::vector<Answer> answers;
-  std::exception_ptr failure;
-  try {
-    answers.push_back(own());
-  } catch (const std::exception& error) {
-    failure = std::current_exception();
-    group_->abort(error.what());
-  }
-  for (const MemberReply& reply : collect(failure)) {
-    answers.push_back(decode<Answer>(reply.result));
-    if (answered) answered->push_back(reply.process);
-  }
-  return answers;
-}
-
 void Run::ask_done(Job job, const std::function<void()>& own) {
   (void)ask<Done>(std::move(job), [&] {
     own();
@@ -75,6 +56,12 @@ std::vector<MemberReply> Run::collect(std::exception_ptr own_failure) {
   std::vector<MemberReply> replies = group_->collect();
   const std::optional<std::string> cause = group_->cause();
   if (!cause && !own_failure) {
+    // What is committed is done. Who has failed since then may not have done it, and is out.
+    for (const MemberReply& reply : replies) {
+      if (!reply.failure) continue;
+      group_->give_up(reply.process,
+                      "has failed in a step that all others have done: " + reply.failure->sentence);
+    }
     std::erase_if(replies, [](const MemberReply& reply) { return reply.failure.has_value(); });
     return replies;
   }
@@ -207,9 +194,16 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   }
   std::vector<int> answered;  // by members, after this process
   const SteadyTime begin = std::chrono::steady_clock::now();
-  std::vector<StepAnswer> answers = ask<StepAnswer>(
-      StepJob{order, range}, [&] { return pool_.step(order, micro_batches, sample_ids); }, voters,
-      step, &answered);
+  std::vector<StepAnswer> answers;
+  try {
+    answers = ask<StepAnswer>(
+        StepJob{order, range}, [&] { return pool_.step(order, micro_batches, sample_ids); }, voters,
+        step, &answered);
+  } catch (const StepUndone& undone) {
+    if (updates_at_end(plan())) throw;
+    throw PeerLost(undone.what() +
+                   std::string(", and what its plan updates on the way cannot be undone"));
+  }
   // What is left of a process that was lost after the commit is what it said before.
   const std::optional<Duration> uncertainty =
       group_ && record ? align_clocks(answered, answers) : std::nullopt;
@@ -258,70 +252,6 @@ std::vector<Duration> Run::measure_commits(int rounds) {
 std::vector<LayerSample> Run::take_layer_samples() {
   return joined(ask<std::vector<LayerSample>>(LayerSamplesJob{},
                                               [this] { return pool_.take_layer_samples(); }));
-}
-
-Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size, SamplePart part) {
-  std::vector<LossTerm> losses;
-  std::int64_t right = 0;
-  for (const EvaluationAnswer& answer :
-       ask<EvaluationAnswer>(EvaluateJob{part, micro_batch_size},
-                             [&] { return pool_.evaluate(samples, micro_batch_size); })) {
-    losses.insert(losses.end(), answer.losses.begin(), answer.losses.end());
-    right += answer.right;
-  }
-  std::sort(losses.begin(), losses.end());
-  Evaluation evaluation;
-  for (const LossTerm& term : losses) evaluation.loss += term.value;
-  const auto count = static_cast<double>(samples.count());
-  evaluation.loss /= count;
-  evaluation.accuracy = static_cast<double>(right) / count;
-  return evaluation;
-}
-
-std::vector<std::vector<double>> Run::sketch_blocks(const Samples& probe) {
-  std::vector<std::vector<double>> sketches(model().blocks.size());
-  for (BlockNumbers& found : joined(ask<std::vector<BlockNumbers>>(
-           SketchJob{}, [&] { return pool_.sketch_blocks(probe); }))) {
-    sketches.at(found.block.index()) = std::move(found.values);
-  }
-  return sketches;
-}
-
-std::vector<double> Run::interval_gradients() {
-  std::vector<BlockNumbers> found = joined(ask<std::vector<BlockNumbers>>(
-      IntervalGradientsJob{}, [this] { return pool_.interval_gradients(); }));
-  std::sort(found.begin(), found.end(),
-            [](const BlockNumbers& a, const BlockNumbers& b) { return a.layer < b.layer; });
-  std::vector<double> norms(model().blocks.size());
-  for (const BlockNumbers& numbers : found) {
-    for (const double norm : numbers.values) norms.at(numbers.block.index()) += norm;
-  }
-  return norms;
-}
-
-void Run::clear_gradient_sums() {
-  ask_done(ClearSumsJob{}, [this] { pool_.clear_gradient_sums(); });
-}
-
-std::optional<LayerId> Run::find_non_finite() {
-  std::optional<LayerId> first;
-  for (const std::optional<LayerId>& layer :
-       ask<std::optional<LayerId>>(NonFiniteJob{}, [this] { return pool_.find_non_finite(); })) {
-    if (layer) first = std::min(*layer, first.value_or(*layer));
-  }
-  return first;
-}
-
-std::vector<LayerState> Run::gather_states() {
-  std::vector<LayerState> states;
-  ask_done(GatherJob{}, [&] { states = pool_.gather_states(); });
-  return states;
-}
-
-std::uint64_t Run::weight_hash() {
-  return combine_hashes(hash_by_layer(
-      joined(ask<std::vector<LayerDigest>>(DigestsJob{}, [this] { return pool_.digests(); })),
-      model().layers.size()));
 }
 
 }  // namespace frazil

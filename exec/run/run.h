@@ -169,6 +169,8 @@ class Run {
   // Requires: replicas hold the same bits.
   std::uint64_t weight_hash();
   const Plan& plan() const { return pool_.program().plan; }
+  // True if processes may come while the run goes on.
+  bool may_grow() const { return door_.has_value(); }
   const ModelSpec& model() const { return pool_.model(); }
   const ModelProfile& structure() const { return pool_.structure(); }
   // Returns the devices of this process.
@@ -187,8 +189,8 @@ class Run {
   bool sees_newcomers();
   // Takes in those that are ready: each gets its connections, and worlds begin to which they
   // belong. The plan in force uses none of them; the next one may. One that goes meanwhile is left
-  // out.
-  void take_in();
+  // out. Returns the sentences that tell of members that are lost meanwhile.
+  std::vector<std::string> take_in();
   // Returns the devices of processes that are there or about to be.
   std::vector<DeviceId> devices_expected() const;
   // Returns the devices that would be left if one process were lost, for each but this one.
@@ -231,6 +233,7 @@ class Run {
   std::optional<RunDoor> door_;
   std::vector<int> ready_;  // newcomers
   std::vector<std::string> arrivals_;
+  std::vector<std::string> lost_meanwhile_;  // while newcomers were taken in
   std::uint32_t epoch_ = 0;
   StepDeadline step_deadline_;
   Measurement measurement_;
@@ -243,5 +246,25 @@ class Run {
   DevicePool pool_;
   std::unique_ptr<ControlGroup> group_;  // none: all devices are in this process
 };
+
+template <class Answer>
+std::vector<Answer> Run::ask(Job job, const std::function<Answer()>& own,
+                             const std::set<int>& voters, Step step, std::vector<int>* answered) {
+  if (!group_) return {own()};
+  group_->order(encode(std::move(job)), voters, step);
+  std::vector<Answer> answers;
+  std::exception_ptr failure;
+  try {
+    answers.push_back(own());
+  } catch (const std::exception& error) {
+    failure = std::current_exception();
+    group_->abort(error.what());
+  }
+  for (const MemberReply& reply : collect(failure)) {
+    answers.push_back(decode<Answer>(reply.result));
+    if (answered) answered->push_back(reply.process);
+  }
+  return answers;
+}
 
 }  // namespace frazil

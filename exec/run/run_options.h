@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/communication/communicator.h"
+#include "exec/communication/nccl_table.h"
 #include "exec/devices/compute_device.h"
 #include "planner/actions/message_order.h"
 #include "profiles/units.h"
@@ -31,6 +32,9 @@ struct PoolPlace {
   std::vector<int> process_of = {};  // by device; empty: all are in this process
   // False: the devices of all processes of this machine share its cores.
   bool has_core_per_rank = true;
+  // Carries tensors between GPUs of different processes, in the order in which they are sent; null:
+  // they go through the host. Outlives the process's threads.
+  const NcclTable* nccl = nullptr;
 
   // Returns the number of this process in the run.
   int process() const { return process_of.empty() ? 0 : process_of.at(first.index()); }

@@ -1,3 +1,5 @@
+// The part of Run (exec/run/run.h) that knows who belongs to it: it enters worlds, leaves lost
+// processes behind and takes in those that come.
 #include "exec/run/run.h"
 
 #include <algorithm>
@@ -6,9 +8,6 @@
 
 #include "exec/run/jobs/member_faults.h"
 #include "profiles/error.h"
-
-// The part of Run that knows who belongs to it: it enters worlds, leaves lost processes behind and
-// takes in those that come.
 
 namespace frazil {
 
@@ -142,16 +141,20 @@ bool Run::sees_newcomers() {
   return !ready_.empty();
 }
 
-void Run::take_in() {
+std::vector<std::string> Run::take_in() {
   for (const int process : std::exchange(ready_, {})) take_in(process);
+  return std::exchange(lost_meanwhile_, {});
 }
 
 // One that goes before the world with it has begun leaves the old world as it was, but for what was
 // lost besides.
 void Run::take_in(int process) {
+  const std::set<int> others = processes();
+  // One that has gone already is not introduced: sockets that nobody asks for would be there still
+  // when the next one comes in the world of that epoch.
+  if (!group_->take_in(process)) return;
   try {
-    const ConnectJob connect = door_->introduce(process, epoch_ + 1, processes());
-    if (!group_->take_in(process)) return;
+    const ConnectJob connect = door_->introduce(process, epoch_ + 1, others);
     ask_done(connect, [&] {
       connect_(connect, [this] {
         if (const auto cause = group_->cause()) throw StepUndone(*cause);
@@ -165,7 +168,7 @@ void Run::take_in(int process) {
     arrivals_.push_back(sentence);
     std::map<int, std::string> lost = renew_world();
     lost.erase(process);
-    for (const auto& [other, told] : lost) arrivals_.push_back(told);
+    for (const auto& [other, told] : lost) lost_meanwhile_.push_back(told);
   }
 }
 

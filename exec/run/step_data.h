@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "exec/program/step_program.h"
-#include "exec/run/stage_runner.h"
+#include "exec/run/stages/stage_runner.h"
 #include "exec/tensors/samples.h"
 
 namespace frazil {

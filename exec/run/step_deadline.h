@@ -20,6 +20,7 @@ class StepDeadline {
   void begin_plan(Duration predicted_step);
   // Takes what a step took.
   void record(Duration step);
+  // Returns how long a wait may last now.
   Duration time() const;
 
  private:

@@ -110,8 +110,18 @@ FreezeSignals FreezeControl::measure(Step step, const Before& before) {
   return signals;
 }
 
+// Sums are cleared by all processes. If one is lost meanwhile, the decision stands, and is handed
+// out once they are cleared.
 FreezeControl::Decided FreezeControl::decide(Step step, const Before& before) {
-  if (authority_.state().step == step) return {authority_.decide({.step = step}), {}};
+  if (!unfinished_) {
+    if (authority_.state().step == step) return {authority_.decide({.step = step}), {}};
+    unfinished_ = decide_anew(step, before);
+  }
+  if (unfinished_->clears_sums) run_.clear_gradient_sums();
+  return std::exchange(unfinished_, std::nullopt)->decided;
+}
+
+FreezeControl::Unfinished FreezeControl::decide_anew(Step step, const Before& before) {
   if (!authority_.state().step && contains(needed_signals(config_), Signal::kPlasticity)) {
     then_ = run_.sketch_blocks(probe_);
   }
@@ -122,10 +132,10 @@ FreezeControl::Decided FreezeControl::decide(Step step, const Before& before) {
   const auto was_read = [&](Signal signal) {
     return contains(asked, signal) && !contains(authority_.needed_signals(step), signal);
   };
-  if (was_read(Signal::kIntervalGradients)) run_.clear_gradient_sums();
   if (was_read(Signal::kPlasticity)) then_ = std::move(now_);
   if (decision.changed) masks_.push_back({step, decision.mask});
-  return {std::move(decision), std::move(signals)};
+  return {.decided = {std::move(decision), std::move(signals)},
+          .clears_sums = was_read(Signal::kIntervalGradients)};
 }
 
 std::vector<double> FreezeControl::rate_factors(Step step) const {

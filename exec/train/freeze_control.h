@@ -10,7 +10,7 @@
 #include "exec/run/freeze_signals.h"
 #include "exec/run/run.h"
 #include "exec/tensors/samples.h"
-#include "exec/train/replanner.h"
+#include "exec/train/plans/replanner.h"
 #include "planner/freezing/freeze_authority.h"
 
 namespace frazil {
@@ -38,7 +38,8 @@ class FreezeControl {
   // Adds to `measurement` what the step before `step` must measure for the decision about `step`.
   void ask(Step step, Measurement& measurement) const;
   // Returns the decision about the mask from `step` on. Requires: ask() was called for `step`
-  // before the step before it; steps come one after another.
+  // before the step before it; steps come one after another. After StepUndone it is to be called
+  // again for the same step.
   Decided decide(Step step, const Before& before);
   // Returns the mask that is expected after the one in force (FreezeAuthority::foresee).
   std::optional<FreezeMask> foresee(Step within) const { return authority_.foresee(within); }
@@ -54,6 +55,12 @@ class FreezeControl {
   void restore(const std::string& json, const std::string& file);
 
  private:
+  struct Unfinished {
+    Decided decided;
+    bool clears_sums = false;
+  };
+
+  Unfinished decide_anew(Step step, const Before& before);
   FreezeSignals measure(Step step, const Before& before);
   PredictTransition predictor();
   FindRoom room_finder();
@@ -67,6 +74,7 @@ class FreezeControl {
   Sketches then_;  // of the last decision that read sketches, or of the first step
   Sketches now_;
   std::vector<TracedMask> masks_;
+  std::optional<Unfinished> unfinished_;  // a decision that nobody has been handed
 };
 
 }  // namespace frazil

@@ -17,7 +17,7 @@
 #include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
-#include "exec/train/elastic_plan.h"
+#include "exec/train/plans/elastic_plan.h"
 #include "exec/train/processes/launched_run.h"
 #include "exec/train/processes/member_processes.h"
 #include "exec/train/processes/run_world.h"
@@ -75,8 +75,9 @@ po::options_description describe_flags() {
       ("token-file", text_value("FILE"),
        "32 random bytes, mode 0600, that prove who belongs to a run beyond this host")  //
       ("transport", known_value("WORD", kTransportWords),
-       "what carries tensors between processes: sockets (default), or gloo, PyTorch's own, "
-       "slower")                                                            //
+       "what carries tensors between processes: sockets (default), gloo (PyTorch's own, slower), "
+       "or "
+       "nccl between the GPUs of --device cuda")                            //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
       ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
@@ -276,18 +277,47 @@ void tell_person(const std::string& sentence) {
   std::fprintf(stderr, "frazil train: %s\n", to_one_line(sentence).c_str());
 }
 
-Transport read_transport(const Flags& flags, int processes) {
-  const auto word = optional_text(flags, "transport");
-  if (!word) return Transport::kSockets;
-  const bool is_gloo = known_name("--transport", *word, kTransportWords) == "gloo";
+Transport read_transport(const Flags& flags, const TrainRequest& request, int processes) {
+  const auto text = optional_text(flags, "transport");
+  if (!text) return Transport::kSockets;
+  const std::string word = known_name("--transport", *text, kTransportWords);
   if (processes == 1) {
     refuse_flags("--transport for one process", "--procs, --listen or a launcher beside it");
   }
-  return is_gloo ? Transport::kGloo : Transport::kSockets;
+  if (word == "gloo") return Transport::kGloo;
+  if (word == "sockets") return Transport::kSockets;
+  if (request.options.processors.kind == DeviceKind::kCpu) {
+    refuse_flags("--transport nccl without --device cuda", "both");
+  }
+  if (request.options.config.message_order != MessageOrder::kAsSent) {
+    throw InputError(request.run_file, 0, "\"message_order\": \"by-tag\"",
+                     "\"as-sent\" with --transport nccl, which knows no tags");
+  }
+  return Transport::kNccl;
+}
+
+// Refuses what can be refused before anybody is waited for.
+void refuse_odd_launch(const Flags& flags) {
+  if (optional_text(flags, "join")) {
+    for (const auto& [name, value] : flags) {
+      if (value.defaulted() || name == "join" || name == "token-file" || name == "kernels")
+        continue;
+      refuse_flags("--join with --" + name, "--join alone, or with --token-file");
+    }
+  }
+  if (!is_set(flags, "restart-lost")) return;
+  if (optional_text(flags, "listen")) {
+    refuse_flags("--restart-lost with --listen, whose processes somebody else has launched",
+                 "--procs alone");
+  }
+  if (integer_or(flags, "procs", 1, 1, kMostProcesses) == 1 && !optional_text(flags, "places")) {
+    refuse_flags("--restart-lost for one process", "--procs or --places beside it");
+  }
 }
 
 // Waits for the other processes where this one is one of several that somebody has launched.
 std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& command) {
+  refuse_odd_launch(flags);
   LaunchFlags launch;
   launch.listen = optional_text(flags, "listen").value_or("");
   launch.join = optional_text(flags, "join").value_or("");
@@ -298,13 +328,20 @@ std::optional<JoinedWorld> find_launch(const Flags& flags, const std::string& co
                      tell_person);
 }
 
-ExitCode run_train(const Flags& flags, const std::string& command) {
+// Returns none where this process is to join again.
+std::optional<ExitCode> serve_to_end(JoinedWorld& joined) {
   const StopSignals signals;
+  return serve_joined(joined, tell_person);
+}
+
+ExitCode run_train(const Flags& flags, const std::string& command) {
+  // Whoever waits for others ends at once at a signal.
   std::optional<JoinedWorld> joined = find_launch(flags, command);
   while (joined && !joined->leads()) {
-    if (const std::optional<ExitCode> code = serve_joined(*joined, tell_person)) return *code;
+    if (const std::optional<ExitCode> code = serve_to_end(*joined)) return *code;
     joined = find_launch(flags, command);
   }
+  const StopSignals signals;
   const bool quiet = is_set(flags, "quiet");
   const bool json = is_set(flags, "json");
   const bool resume = is_set(flags, "resume");
@@ -323,12 +360,15 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   options.stop = [&] { return signals.received() != 0; };
   std::optional<MemberProcesses> members;  // outlives the run that it serves
   const int processes = count_processes(flags, devices, joined);
+  if (!joined && optional_text(flags, "token-file")) {
+    refuse_flags("--token-file for a run that nobody joins", "--listen, --join or a launcher");
+  }
   options.places = count_places(flags, processes, devices);
   const bool restarts = is_set(flags, "restart-lost");
   if (restarts && joined) {
     refuse_flags("--restart-lost for processes that somebody else has launched", "--procs alone");
   }
-  const Transport transport = read_transport(flags, processes);
+  const Transport transport = read_transport(flags, request, processes);
   if (transport == Transport::kGloo && (restarts || options.places > processes)) {
     refuse_flags("--transport gloo for processes that come later", "one of the two");
   }

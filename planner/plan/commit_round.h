@@ -21,7 +21,8 @@ std::vector<DeviceId> list_used_devices(const Plan& plan);
 bool updates_at_end(const Plan& plan);
 
 // Returns how long the commit round of a step takes; none if the step has none, because the plan
-// uses the devices of one process, or does not update at the end.
+// does not update at the end, or uses the devices of one process, whose vote is waited for by no
+// other and is not priced.
 std::optional<Duration> find_commit_round(const Plan& plan, const Cluster& cluster);
 
 // True if the plan uses the devices of several processes and yet has no commit round, so that a

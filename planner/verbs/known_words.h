@@ -9,7 +9,7 @@ namespace frazil {
 
 inline constexpr std::array<std::string_view, 2> kDeviceWords = {"cpu", "cuda"};
 inline constexpr std::array<std::string_view, 2> kKernelWords = {"fastest", "portable"};
-inline constexpr std::array<std::string_view, 2> kTransportWords = {"sockets", "gloo"};
+inline constexpr std::array<std::string_view, 3> kTransportWords = {"sockets", "gloo", "nccl"};
 inline constexpr std::array<std::string_view, 2> kReductionWords = {"exact", "fast"};
 inline constexpr std::array<std::string_view, 2> kObjectiveWords = {"makespan", "span"};
 // Beside the names of schedules: searched orders, and a group of schedules.

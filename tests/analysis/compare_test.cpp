@@ -108,6 +108,17 @@ TEST(Compare, ListsActionsWithoutCounterpartInOrder) {
   EXPECT_EQ(comparison.only_measured, (std::vector<std::string>{"0B2", "0B9", "0B10"}));
 }
 
+// The simulator draws what all wait for on the host, the executor on each device.
+TEST(Compare, FindsTheBarrierOfTheOtherSideOnWhateverLane) {
+  Timeline predicted = one_forward(100, 0);
+  Timeline measured = one_forward(100, 4);
+  add_span(predicted, 0, Lane::kHost, stage_action(0, Kind::kBarrier, 0), 100, 110);
+  add_span(measured, 0, Lane::kCollective, stage_action(0, Kind::kBarrier, 0, 4), 100, 130);
+  const Comparison comparison = compare(predicted, measured);
+  EXPECT_TRUE(comparison.only_predicted.empty());
+  EXPECT_TRUE(comparison.only_measured.empty());
+}
+
 TEST(Compare, NamesTwentyOfManyLoneActions) {
   const Timeline predicted = one_forward(100, 0);
   Timeline measured = one_forward(100, 0);

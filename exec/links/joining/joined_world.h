@@ -35,11 +35,11 @@ struct JoinedWorld {
   int process = 0;
   int processes = 1;  // that have come together; 0: this one has come late, and connects later
   std::uint64_t epoch = 0;
-  std::vector<PeerSockets>
-      peers;  // by process; closed where there is none (this process, lost ones)
-  std::vector<Descriptor>
-      control;                  // leader: by process, closed for itself; others: [0], to the leader
-  std::vector<Member> members;  // leader: by process; others: empty but for themselves
+  // By process; closed where there is none (this process, lost ones).
+  std::vector<PeerSockets> peers;
+  // Leader: by process, closed for itself; others: [0], to the leader.
+  std::vector<Descriptor> control;
+  std::vector<Member> members;    // leader: by process; others: empty but for themselves
   std::unique_ptr<Joiners> door;  // none where nothing listens (a launch of one process)
   SocketAddress leader;           // others: where the leader is reached
   std::vector<Joiner> waiting;    // leader: came while all places were taken

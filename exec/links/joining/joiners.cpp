@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 
 // More callers wait at the socket until these are served, a few seconds at most.
 constexpr std::size_t kMostCallers = 256;
+// Where no descriptor is free for a caller: until the next one is tried.
+constexpr auto kPause = std::chrono::seconds(1);
 
 // Closes a connection so that the words sent before arrive: what the caller has sent and nobody has
 // read would make the system drop them.
@@ -73,7 +75,11 @@ Arrivals Joiners::wait(Duration limit, int waker) {
     if (!arrivals.empty() || now >= until) return arrivals;
     auto next = until;
     std::vector<pollfd> entries{{waker, POLLIN, 0}};
-    if (callers_.size() < kMostCallers) entries.push_back({listener_.number(), POLLIN, 0});
+    if (now < accepts_from_) {
+      next = std::min(next, accepts_from_);
+    } else if (callers_.size() < kMostCallers) {
+      entries.push_back({listener_.number(), POLLIN, 0});
+    }
     for (const Caller& caller : callers_) {
       entries.push_back({caller.socket.number(), POLLIN, 0});
       next = std::min(next, caller.until);
@@ -86,18 +92,20 @@ Arrivals Joiners::wait(Duration limit, int waker) {
 }
 
 void Joiners::accept_callers(Arrivals& arrivals) {
-  while (callers_.size() < kMostCallers) {
+  while (callers_.size() < kMostCallers && JoinClock::now() >= accepts_from_) {
     Caller caller;
     try {
       caller.socket = accept_from(listener_, kNoTime);
       if (!caller.socket.is_open()) return;
+      has_told_ = false;
       const SocketAddress address = peer_of(caller.socket);
       caller.host = address.host;
       caller.name = "the process at " + to_text(address);
     } catch (const SocketError& error) {
       // No descriptor is free, or the caller has gone again: those who are here go on.
       if (!caller.socket.is_open()) {
-        arrivals.refused.push_back(error.what());
+        accepts_from_ = JoinClock::now() + kPause;
+        if (!std::exchange(has_told_, true)) arrivals.refused.push_back(error.what());
         return;
       }
       continue;

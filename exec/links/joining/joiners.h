@@ -42,7 +42,8 @@ struct PeerCall {
 struct Arrivals {
   std::vector<Joiner> joiners;
   std::vector<PeerCall> calls;
-  std::vector<std::string> refused;  // a sentence for each caller that was turned away
+  // A sentence for each caller that was turned away, and one when callers cannot be let in.
+  std::vector<std::string> refused;
 
   bool empty() const { return joiners.empty() && calls.empty() && refused.empty(); }
 };
@@ -90,6 +91,8 @@ class Joiners {
   JoinTerms terms_;
   std::optional<Peers> peers_;
   std::vector<Caller> callers_;
+  JoinClock::time_point accepts_from_{};  // callers wait at the socket until then
+  bool has_told_ = false;                 // that no descriptor is free for them
 };
 
 // Answers a joiner, whose socket then carries whatever the run's control says. Throws PeerLost if

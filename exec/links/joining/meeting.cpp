@@ -57,8 +57,16 @@ Descriptor listen_for(const SocketAddress& address, const JoinOptions& options) 
   }
 }
 
-void tell(const JoinOptions& options, const Descriptor& listener) {
-  if (options.tell) options.tell("listening at " + to_text_of_port(listener));
+std::string at_most(const JoinOptions& options) {
+  return ", at most " + std::to_string(options.limit / std::chrono::seconds(1)) + " s";
+}
+
+void tell(const LaunchPlace& place, const JoinOptions& options, const Descriptor& listener) {
+  if (!options.tell) return;
+  const int others = place.processes - 1;
+  options.tell(
+      "listening at " + to_text_of_port(listener) +
+      (others == 0 ? "" : " for " + std::to_string(others) + " more to join" + at_most(options)));
 }
 
 // The host at which torchrun's first process listens: that of the agent's store, which runs beside
@@ -144,7 +152,7 @@ OpenMeeting open_meeting(const LaunchPlace& place, const JoinOptions& options) {
   }
   if (place.meeting) {
     OpenMeeting meeting{listen_for(resolve(*place.meeting), options), options.token, {}};
-    tell(options, meeting.listener);
+    tell(place, options, meeting.listener);
     return meeting;
   }
   if (place.processes == 1) return {};

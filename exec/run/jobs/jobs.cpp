@@ -13,7 +13,6 @@ void move_into(std::vector<T>& all, std::vector<T>& some) {
 
 }  // namespace
 
-// Losses are added in the order of micro-batches, wherever they come from.
 void shift_times(StepAnswer& answer, Duration shift) {
   for (Span& span : answer.spans) {
     span.start += shift;
@@ -24,6 +23,7 @@ void shift_times(StepAnswer& answer, Duration shift) {
   }
 }
 
+// Losses are added in the order of micro-batches, wherever they come from.
 StepResult join_answers(std::vector<StepAnswer> answers, std::size_t squares) {
   StepResult result;
   result.gradient_squares.resize(squares);

@@ -42,11 +42,6 @@ void refuse_newcomers(const std::vector<int>& process_of, int processes) {
 
 }  // namespace
 
-GlooHosts find_gloo_hosts(const Descriptor& control) {
-  if (!is_tcp(control)) return {};
-  return {address_of(control).host, peer_of(control).host};
-}
-
 GlooPlace lead_by_gloo(const std::string& host, int processes) {
   GlooPlace place{.process = 0, .processes = processes, .own_host = host, .name = kGroupName};
   place.listener = listen_at({host, 0});
@@ -54,7 +49,8 @@ GlooPlace lead_by_gloo(const std::string& host, int processes) {
   return place;
 }
 
-GlooPlace follow_by_gloo(const GlooHosts& hosts, std::uint16_t port, int process, int processes) {
+GlooPlace follow_by_gloo(const ProcessHosts& hosts, std::uint16_t port, int process,
+                         int processes) {
   return {.process = process,
           .processes = processes,
           .own_host = hosts.own,

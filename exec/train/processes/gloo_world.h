@@ -8,21 +8,14 @@
 
 #include "exec/links/gloo_group.h"
 #include "exec/run/run.h"
+#include "exec/train/processes/run_world.h"
 
 namespace frazil {
-
-// Where a process and its leader reach each other: at the ends of their control connection; parent
-// and children at the loopback.
-struct GlooHosts {
-  std::string own = "127.0.0.1";
-  std::string other = "127.0.0.1";
-};
-GlooHosts find_gloo_hosts(const Descriptor& control);
 
 // Returns the place of the leader, with a store that listens at `host`.
 GlooPlace lead_by_gloo(const std::string& host, int processes);
 // Returns the place of a member, which finds the leader's store at this port.
-GlooPlace follow_by_gloo(const GlooHosts& hosts, std::uint16_t port, int process, int processes);
+GlooPlace follow_by_gloo(const ProcessHosts& hosts, std::uint16_t port, int process, int processes);
 
 // Makes worlds by Gloo, one after another. Making the first one waits until all processes do. It
 // throws PeerLost if they do not come together, and InputError for a process that came later.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/cache/prefix_cache.h"
+#include "exec/communication/load_nccl.h"
 #include "exec/communication/process_communicator.h"
 #include "exec/config/configured_data.h"
 #include "exec/config/configured_run.h"
@@ -45,7 +46,7 @@ std::shared_ptr<PeerLinks> make_links(const MemberSetup& setup, std::vector<Peer
 }
 
 RunWorld::Join join_as(int process, const MemberSetup& setup, std::shared_ptr<PeerLinks> links,
-                       const GlooHosts& hosts) {
+                       const ProcessHosts& hosts) {
   if (setup.gloo_port == 0) {
     return join_over_links(std::move(links), process, setup.has_core_per_rank);
   }
@@ -57,7 +58,7 @@ RunWorld::Join join_as(int process, const MemberSetup& setup, std::shared_ptr<Pe
 class MemberRun {
  public:
   MemberRun(int process, const MemberSetup& setup, std::vector<PeerSockets> peers, LateSockets late,
-            const GlooHosts& hosts)
+            const ProcessHosts& hosts)
       : config_(parse_run_config(setup.config, "run configuration of the leader")),
         data_(load_data(config_)),
         loader_(data_.train, loader_config(config_)),
@@ -69,6 +70,7 @@ class MemberRun {
     refuse_other_bits(setup, data_);
     PoolPlace place = place_of(setup.process_of, process);
     place.has_core_per_rank = setup.has_core_per_rank;
+    if (setup.speaks_nccl) place.nccl = &load_nccl();
     if (setup.has_core_per_rank)
       keep_to_cores(place.first.index(), static_cast<std::size_t>(place.count));
     pool_ = std::make_unique<DevicePool>(make_model(config_), config_.optimizer, config_.seed,
@@ -126,7 +128,8 @@ class MemberRun {
 
 StopMessage serve_run(int process, Descriptor control, std::vector<PeerSockets> peers,
                       LateSockets late) {
-  const GlooHosts hosts = find_gloo_hosts(control);
+  const ProcessHosts hosts = find_hosts(control);
+  bind_nccl(hosts.own);  // before there are threads, though only the setup will say who uses it
   std::atomic<DevicePool*> pool{nullptr};
   ControlMember member(std::move(control), [&pool](const std::string& sentence) {
     if (DevicePool* const devices = pool.load()) devices->abort(sentence);

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "exec/communication/load_nccl.h"
 #include "exec/devices/cores.h"
 #include "exec/devices/kernel_facts.h"
 #include "exec/links/passed_sockets.h"
@@ -30,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFirstInherited = 100;  // above what a program has open when it starts
+constexpr int kLeastInherited = 3;  // above standard input and outputs
 constexpr auto kPatience = std::chrono::seconds(2);
 constexpr auto kPassing = std::chrono::seconds(10);
 constexpr int kMostStarts = 3;  // in a place, one after another, that come to nothing
@@ -46,6 +47,27 @@ fs::path member_program() {
   return program;
 }
 
+// What a terminal sends to all waits in the child until it says that it does not hear it.
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGTERM);
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setsigmask(&attributes_, &held);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnAttributes() { posix_spawnattr_destroy(&attributes_); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
 bool has_ended(pid_t child) { return ::waitpid(child, nullptr, WNOHANG) != 0; }
 
 }  // namespace
@@ -59,25 +81,26 @@ MemberProcesses::MemberProcesses(int processes) {
 }
 
 // The child finds its sockets under numbers that follow one another: control, the passage for those
-// of other processes, then two for each process that begins with it.
+// of other processes, then two for each process that begins with it. All of these numbers are above
+// those that the sockets have here, or one would take the place of another that is yet to be
+// passed.
 void MemberProcesses::start(int process, std::vector<PeerSockets> peers) {
   SocketPair control = make_socket_pair();
   SocketPair passage = make_socket_pair();
   const fs::path program = member_program();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  int next = kFirstInherited;
-  std::string sockets;
-  const auto pass = [&](const Descriptor& descriptor) {
-    posix_spawn_file_actions_adddup2(&actions, descriptor.number(), next);
-    sockets += (sockets.empty() ? "" : ",") + std::to_string(next++);
-  };
-  pass(control[1]);
-  pass(passage[1]);
+  std::vector<int> inherited{control[1].number(), passage[1].number()};
   for (std::size_t other = 0; other < peers.size(); ++other) {
     if (static_cast<int>(other) == process) continue;
-    pass(peers[other].steps);
-    pass(peers[other].bulk);
+    inherited.push_back(peers[other].steps.number());
+    inherited.push_back(peers[other].bulk.number());
+  }
+  int next = std::max(kLeastInherited, 1 + *std::max_element(inherited.begin(), inherited.end()));
+  std::string sockets;
+  for (const int number : inherited) {
+    posix_spawn_file_actions_adddup2(&actions, number, next);
+    sockets += (sockets.empty() ? "" : ",") + std::to_string(next++);
   }
   std::vector<std::string> words{program.string(), "--process", std::to_string(process),
                                  "--sockets", sockets};
@@ -85,8 +108,9 @@ void MemberProcesses::start(int process, std::vector<PeerSockets> peers) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
+  const SpawnAttributes attributes;
   const int error =
-      ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+      ::posix_spawn(&child, program.c_str(), &actions, attributes.get(), arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) fail_system(program.string(), error, "posix_spawn", "a program that starts");
   children_.push_back(child);
@@ -98,6 +122,7 @@ RunDoor MemberProcesses::door() {
   return {.let_in =
               [this](const std::set<int>& vacant) {
                 std::erase_if(children_, has_ended);
+                count_arrivals(vacant);
                 std::vector<Newcomer> newcomers;
                 for (const int process : vacant) {
                   if (starts_[process] == kMostStarts) continue;
@@ -113,10 +138,18 @@ RunDoor MemberProcesses::door() {
               }};
 }
 
+// Between two calls a step is tried: one that has been introduced and is there still has taken part
+// in it.
+void MemberProcesses::count_arrivals(const std::set<int>& vacant) {
+  for (const int process : std::exchange(introduced_, {})) {
+    if (!vacant.contains(process)) starts_[process] = 0;
+  }
+}
+
 // A process that has gone takes no sockets; its loss is found out elsewhere.
 ConnectJob MemberProcesses::introduce(int process, std::uint32_t epoch,
                                       const std::set<int>& others) {
-  starts_[process] = 0;
+  introduced_.insert(process);
   const auto pass = [&](int to, int of, PeerSockets sockets) {
     try {
       pass_sockets(passages_.at(to), {epoch, of, std::move(sockets)});
@@ -152,10 +185,12 @@ LateSockets MemberProcesses::late_sockets() {
 LateSockets take_from_leader(int process, Descriptor passage) {
   const auto from = std::make_shared<Descriptor>(std::move(passage));
   return [process, from](const ConnectJob& job, const std::function<void()>& check) {
-    const std::size_t expected = job.process == process ? job.others.size() : 1;
+    const std::set<int> expected = job.process == process
+                                       ? std::set<int>(job.others.begin(), job.others.end())
+                                       : std::set<int>{job.process};
     const auto until = std::chrono::steady_clock::now() + kPassing;
     std::map<int, PeerSockets> sockets;
-    while (sockets.size() < expected) {
+    while (sockets.size() < expected.size()) {
       if (std::chrono::steady_clock::now() >= until) {
         throw PeerLost("the leader has handed over no sockets to other processes");
       }
@@ -167,8 +202,8 @@ LateSockets take_from_leader(int process, Descriptor passage) {
         throw PeerLost(error.what());
       }
       // What was passed for a world that never began is let go.
-      if (!passed || passed->epoch != job.epoch) continue;
-      sockets.emplace(passed->process, std::move(passed->sockets));
+      if (!passed || passed->epoch != job.epoch || !expected.contains(passed->process)) continue;
+      sockets.insert_or_assign(passed->process, std::move(passed->sockets));
     }
     return sockets;
   };
@@ -208,8 +243,9 @@ RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> p
   std::shared_ptr<PeerLinks> links;
   RunWorld::Join join;
   std::uint16_t gloo_port = 0;
+  const std::string own_host = find_hosts(members.begin()->second).own;
   if (transport == Transport::kGloo) {
-    GlooPlace place = lead_by_gloo(find_gloo_hosts(members.begin()->second).own, places);
+    GlooPlace place = lead_by_gloo(own_host, places);
     gloo_port = place.store.port;
     join = join_over_gloo(std::move(place));
   } else {
@@ -223,13 +259,18 @@ RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> p
                           .has_core_per_rank = has_core_per_rank,
                           .data_hash = hash_data(data),
                           .kernels = describe(present_kernels()),
-                          .gloo_port = gloo_port};
+                          .gloo_port = gloo_port,
+                          .speaks_nccl = transport == Transport::kNccl};
   RunWorld world{.place = place_of(process_of, 0),
                  .members = std::move(members),
                  .setup = encode(setup),
                  .join = std::move(join),
                  .connect = connect_over_links(links, std::move(late))};
   world.place.has_core_per_rank = has_core_per_rank;
+  if (setup.speaks_nccl) {
+    bind_nccl(own_host);
+    world.place.nccl = &load_nccl();
+  }
   return world;
 }
 

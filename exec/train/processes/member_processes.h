@@ -42,11 +42,13 @@ class MemberProcesses {
  private:
   void start(int process, std::vector<PeerSockets> peers);
   ConnectJob introduce(int process, std::uint32_t epoch, const std::set<int>& others);
+  void count_arrivals(const std::set<int>& vacant);
 
   std::map<int, Descriptor> controls_;  // by process
   std::map<int, Descriptor> passages_;  // over which they get sockets of others, by process
   std::vector<PeerSockets> peers_;      // by process
   std::map<int, int> starts_;           // that have come to nothing so far, by process
+  std::set<int> introduced_;            // since the last look for vacant places
   PeerSockets late_;                    // to the process that was introduced last
   std::vector<pid_t> children_;
 };

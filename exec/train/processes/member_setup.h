@@ -20,6 +20,7 @@ struct MemberSetup {
   std::uint64_t data_hash = 0;
   std::string kernels;          // describe(present_kernels())
   std::uint16_t gloo_port = 0;  // where they meet by Gloo; 0: tensors go over sockets of our own
+  bool speaks_nccl = false;     // which tensors between GPUs go over instead
 };
 
 template <>
@@ -30,7 +31,7 @@ struct WireEnum<DeviceKind> {
 template <class A>
 void archive(A& a, MemberSetup& s) {
   a(s.config, s.kind, s.gpus, s.process_of, s.has_core_per_rank, s.data_hash, s.kernels,
-    s.gloo_port);
+    s.gloo_port, s.speaks_nccl);
 }
 
 }  // namespace frazil

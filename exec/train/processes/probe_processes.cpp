@@ -1,11 +1,14 @@
 #include "exec/train/processes/probe_processes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
-#include "analysis/ratio_interval.h"
 #include "exec/config/configured_run.h"
+#include "exec/devices/steady_time.h"
 #include "exec/profile/link_probe.h"
+#include "exec/profile/replica_plan.h"
+#include "exec/profile/step_end.h"
 #include "exec/train/processes/launched_run.h"
 #include "exec/train/processes/member_processes.h"
 #include "profiles/error.h"
@@ -15,8 +18,9 @@ namespace {
 
 constexpr int kSmallRepetitions = 300;
 constexpr int kLargeRepetitions = 30;
-constexpr int kReductions = 100;
-constexpr int kCommits = 300;
+constexpr int kWarmUpSteps = 4;  // of each plan
+constexpr int kSteps = 40;       // of each plan, fewer if they are long
+constexpr auto kLongest = std::chrono::seconds(4);
 const std::vector<std::int64_t> kSmall = {0, 1 << 10, 1 << 14, 1 << 17};
 const std::vector<std::int64_t> kLarge = {1 << 18, 1 << 20, 1 << 22, 1 << 24};
 
@@ -26,12 +30,6 @@ Duration median_of(std::vector<Duration> times) {
   return *middle;
 }
 
-Duration trimmed_mean_of(const std::vector<Duration>& times) {
-  std::vector<double> counts;
-  for (const Duration time : times) counts.push_back(static_cast<double>(time.count()));
-  return Duration{static_cast<Duration::rep>(trimmed_mean(counts))};
-}
-
 void add_messages(const std::vector<std::int64_t>& sizes, const PairTimes& times,
                   std::vector<MessageTime>& messages) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -39,15 +37,57 @@ void add_messages(const std::vector<std::int64_t>& sizes, const PairTimes& times
   }
 }
 
-ProcessProbe probe(Run& run) {
+// Takes steps of real training, whose samples every process makes by itself.
+class ProbedTraining {
+ public:
+  ProbedTraining(const RunConfig& config, const Dataset& data, Run& run)
+      : rate_(config.optimizer.learning_rate),
+        samples_(data.train.count()),
+        loader_(data.train, loader_config(config)),
+        run_(run) {}
+
+  void measure(const Plan& plan, StepEndMeter& meter) {
+    run_.transition_to(plan);
+    for (int i = 0; i < kWarmUpSteps; ++i) (void)take_step();
+    const SteadyTime start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kSteps && since(start) < kLongest; ++i) meter.add_step(take_step().spans);
+  }
+
+ private:
+  // The last batch of an epoch is left out unless it is the only one.
+  StepResult take_step() {
+    const std::int64_t batch = std::min<std::int64_t>(run_.plan().batch_size, samples_);
+    const std::int64_t first = step_ % (samples_ / batch) * batch;
+    const SampleRange range{.epoch = 0, .first = first, .count = batch};
+    return run_.step(step_++, rate_, loader_.take(range), true, {}, {}, range);
+  }
+
+  double rate_;
+  std::int64_t samples_;
+  SampleLoader loader_;
+  Run& run_;
+  Step step_ = 0;
+};
+
+ProcessProbe probe(const RunConfig& config, const Dataset& data, Run& run) {
   ProcessProbe probe;
-  PairTimes times = run.measure_pair({.sizes = kSmall, .repetitions = kSmallRepetitions});
+  const PairTimes times = run.measure_pair({.sizes = kSmall, .repetitions = kSmallRepetitions});
   add_messages(kSmall, times, probe.messages);
   add_messages(kLarge, run.measure_pair({.sizes = kLarge, .repetitions = kLargeRepetitions}),
                probe.messages);
-  times.reductions = run.measure_pair({.sizes = {}, .reductions = kReductions}).reductions;
-  probe.link = find_link(times);
-  probe.commit_round = trimmed_mean_of(run.measure_commits(kCommits));
+  ProbedTraining training(config, data, run);
+  StepEndMeter ends;
+  const Plan replicas = make_replica_plan(run.structure(), 2, config.micro_batch_size);
+  training.measure(replicas, ends);
+  probe.link.latency = find_latency(times);
+  probe.link.bandwidth =
+      find_reduction_bandwidth(ends.reduction(), replicas, run.structure(), probe.link.latency);
+  const Duration hand_out = ends.hand_out();
+  // After a reduction all are awake; after the last backward of a stage the others have slept.
+  if (run.structure().layers.size() > 1) {
+    training.measure(make_halves_plan(run.structure(), config.micro_batch_size), ends);
+  }
+  probe.commit_round = hand_out + ends.commit_round();
   return probe;
 }
 
@@ -67,7 +107,7 @@ ProcessProbe probe_processes(const RunConfig& config, const Dataset& data,
   const auto probe_world = [&](RunWorld world) {
     Run run(make_model(config), config.optimizer, config.seed, std::move(world),
             run_options(config, processors));
-    return probe(run);
+    return probe(config, data, run);
   };
   if (joined == nullptr) {
     MemberProcesses members(2);

@@ -1,6 +1,8 @@
 #pragma once
 // Measures what connects two processes of a run, each with a device, over the links that a run
-// takes: those of children of this process, or of processes that have been launched.
+// takes: those of children of this process, or of processes that have been launched. Messages are
+// timed by themselves; reductions and commit rounds in steps of real training, with a replica of
+// the model on each device, and with half of it.
 
 #include <cstdint>
 #include <optional>
@@ -21,9 +23,11 @@ struct MessageTime {
 
 struct ProcessProbe {
   LinkClass link_class = LinkClass::kHost;  // kNetwork where the processes are on two hosts
-  // As exec/profile/link_probe.h measures it within a process.
+  // The latency of an empty message, and the bandwidth that the reductions of the model show.
   Link link;
   std::vector<MessageTime> messages;
+  // From the last vote until all may update, and how much later than the leader the other process
+  // begins a step: what a step over processes takes beside its actions.
   Duration commit_round{0};
 };
 

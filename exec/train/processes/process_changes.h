@@ -12,7 +12,7 @@
 
 #include "exec/devices/steady_time.h"
 #include "exec/run/run.h"
-#include "exec/train/elastic_plan.h"
+#include "exec/train/plans/elastic_plan.h"
 #include "exec/train/processes/silences.h"
 #include "exec/train/trace_recorder.h"
 

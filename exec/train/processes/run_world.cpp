@@ -9,9 +9,15 @@
 
 #include "exec/communication/process_communicator.h"
 #include "exec/disk/hashes.h"
+#include "exec/links/socket.h"
 #include "profiles/error.h"
 
 namespace frazil {
+
+ProcessHosts find_hosts(const Descriptor& control) {
+  if (!is_tcp(control)) return {};
+  return {address_of(control).host, peer_of(control).host};
+}
 
 std::vector<int> spread_devices(int devices, int processes) {
   ENSURE(processes >= 1 && processes <= devices, "every process has a device");

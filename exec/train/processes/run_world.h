@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "exec/data/dataset.h"
@@ -13,8 +14,17 @@
 
 namespace frazil {
 
-// What carries tensors between processes.
-enum class Transport { kSockets, kGloo };
+// What carries tensors between processes. NCCL carries those of GPUs; what is of the host goes over
+// sockets.
+enum class Transport { kSockets, kGloo, kNccl };
+
+// Where a process and its leader reach each other: at the ends of their control connection; parent
+// and children at the loopback.
+struct ProcessHosts {
+  std::string own = "127.0.0.1";
+  std::string other = "127.0.0.1";
+};
+ProcessHosts find_hosts(const Descriptor& control);
 
 // The exit code with which a leader dismisses members that are to join again: the run goes on from
 // its newest checkpoint.

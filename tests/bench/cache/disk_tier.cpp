@@ -37,6 +37,7 @@
 #include "exec/train/progress.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/bench_run.h"
 #include "tests/bench/support/spread.h"
 #include "tests/bench/support/verdict.h"
@@ -63,17 +64,14 @@ struct Options {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                       //
-      ("model", text(), "tiny (default), wide or base")                                     //
-      ("frozen", text(), "blocks, beside the embedding, default 6")                         //
-      ("samples", text(), "of an epoch, default 512")                                       //
-      ("rounds", text(), "epochs of each that count, default 6")                            //
-      ("folder", text(), "for features on disk, default the system's for temporary files")  //
-      ("seed", text(), "of weights, data, orders and intervals, default 1")                 //
-      ("quiet", po::bool_switch(), "no progress");
-  return flags;
+  return describe_bench_flags(
+      {{"model", "tiny (default), wide or base"},
+       {"frozen", "blocks, beside the embedding, default 6"},
+       {"samples", "of an epoch, default 512"},
+       {"rounds", "epochs of each that count, default 6"},
+       {"folder", "for features on disk, default the system's for temporary files"},
+       {"seed", "of weights, data, orders and intervals, default 1"}},
+      {{"quiet", "no progress"}});
 }
 
 Options read_options(const Flags& flags) {
@@ -84,7 +82,7 @@ Options read_options(const Flags& flags) {
   options.rounds = integer_or(flags, "rounds", options.rounds, 2, 1000);
   options.folder =
       optional_text(flags, "folder").value_or(std::filesystem::temp_directory_path().string());
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   options.quiet = is_set(flags, "quiet");
   return options;
 }

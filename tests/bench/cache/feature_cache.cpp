@@ -30,6 +30,7 @@
 #include "exec/measuring/process_memory.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/spread.h"
 #include "tests/bench/support/verdict.h"
 #include "tests/bench/support/watched_files.h"
@@ -54,17 +55,14 @@ struct Options {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                          //
-      ("records", text(), "in the cache, default 1000")                                        //
-      ("bytes", text(), "of a record, default 605184: a sample between blocks of ViT-B/16")    //
-      ("micro-batch", text(), "records found at once, default 8")                              //
-      ("rounds", text(), "of each, default 12")                                                //
-      ("folder", text(), "for the records on disk, default the system's for temporary files")  //
-      ("seed", text(), "of orders and intervals, default 1")                                   //
-      ("json", po::bool_switch(), "one JSON line for each tier");
-  return flags;
+  return describe_bench_flags(
+      {{"records", "in the cache, default 1000"},
+       {"bytes", "of a record, default 605184: a sample between blocks of ViT-B/16"},
+       {"micro-batch", "records found at once, default 8"},
+       {"rounds", "of each, default 12"},
+       {"folder", "for the records on disk, default the system's for temporary files"},
+       {"seed", "of orders and intervals, default 1"}},
+      {{"json", "one JSON line for each tier"}});
 }
 
 Options read_options(const Flags& flags) {
@@ -75,7 +73,7 @@ Options read_options(const Flags& flags) {
   options.rounds = integer_or(flags, "rounds", options.rounds, 2, 10'000);
   options.folder =
       optional_text(flags, "folder").value_or(std::filesystem::temp_directory_path().string());
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   options.json = is_set(flags, "json");
   return options;
 }

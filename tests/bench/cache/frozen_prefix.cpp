@@ -25,7 +25,9 @@
 #include "planner/search/search.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/spread.h"
+#include "tests/bench/support/verdict.h"
 #include "tests/bench/transitions/plan_trials.h"
 
 namespace {
@@ -63,22 +65,19 @@ struct Answer {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()("model", text(), "tiny (default) or wide")  //
-      ("frozen", text(),
-       "transformer layers frozen, a comma list; default 0,4,8,12, of wide 0,4,8; 0 is always "
-       "there")("plans", text(),
-                "any (default), pipeline (two stages) or replicas (two of one stage)")            //
-      ("micro-batches", text(), "of a step, a divisor of the batch (64, of wide 32), default 8")  //
-      ("rounds", text(), "of all plans, default 12")                                              //
-      ("steps", text(), "timed of each plan and round, default 6")                                //
-      ("warmup", text(), "steps before them that do not count, default 2")                        //
-      ("profile-rounds", text(), "of 8 steps, and of 4 with all layers frozen; default 4")        //
-      ("seed", text(), "of weights, data, orders and intervals, default 1")                       //
-      ("quiet", po::bool_switch(), "no progress")                                                 //
-      ("json", po::bool_switch(), "one JSON line for each prefix");
-  return flags;
+  return describe_bench_flags(
+      {{"model", "tiny (default) or wide"},
+       {"frozen",
+        "transformer layers frozen, a comma list; default 0,4,8,12, of wide 0,4,8; 0 is always "
+        "there"},
+       {"plans", "any (default), pipeline (two stages) or replicas (two of one stage)"},
+       {"micro-batches", "of a step, a divisor of the batch (64, of wide 32), default 8"},
+       {"rounds", "of all plans, default 12"},
+       {"steps", "timed of each plan and round, default 6"},
+       {"warmup", "steps before them that do not count, default 2"},
+       {"profile-rounds", "of 8 steps, and of 4 with all layers frozen; default 4"},
+       {"seed", "of weights, data, orders and intervals, default 1"}},
+      {{"quiet", "no progress"}, {"json", "one JSON line for each prefix"}});
 }
 
 std::vector<int> read_frozen(const Flags& flags, int layers) {
@@ -112,7 +111,7 @@ Options read_options(const Flags& flags) {
   options.stretch.steps = integer_or(flags, "steps", options.stretch.steps, 1, 10'000);
   options.stretch.warm_up = integer_or(flags, "warmup", options.stretch.warm_up, 0, 10'000);
   options.profile_rounds = integer_or(flags, "profile-rounds", options.profile_rounds, 1, 10'000);
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   options.json = is_set(flags, "json");
   options.quiet = is_set(flags, "quiet");
   return options;
@@ -209,10 +208,8 @@ std::string print_answer(const Answer& answer, const Options& options) {
          prefix.frozen == 0 ? "" : gain.verdict()});
   }
   return to_text(table) + options.model.name + ", " + std::to_string(options.rounds) +
-         " rounds of " + std::to_string(options.stretch.steps) +
-         " steps of each plan; other programs kept " +
-         (answer.others ? fixed(*answer.others, 2) : std::string("an unknown number of")) +
-         " cores busy\n";
+         " rounds of " + std::to_string(options.stretch.steps) + " steps of each plan; " +
+         to_load_text(answer.others) + "\n";
 }
 
 nlohmann::ordered_json to_json(const Prefix& prefix, const Answer& answer, const Options& options) {

@@ -24,7 +24,9 @@
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/spread.h"
+#include "tests/bench/support/verdict.h"
 
 namespace {
 
@@ -42,14 +44,11 @@ struct Options {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                     //
-      ("run", text(), "configuration, default exec/runs/digits.json")                     //
-      ("frozen", text(), "blocks of 8, the embedding among them, default 5")              //
-      ("micro-batch", text(), "samples of one, a divisor of the batch of 32, default 8")  //
-      ("rounds", text(), "epochs of each that count, default 5");
-  return flags;
+  return describe_bench_flags(
+      {{"run", "configuration, default exec/runs/digits.json"},
+       {"frozen", "blocks of 8, the embedding among them, default 5"},
+       {"micro-batch", "samples of one, a divisor of the batch of 32, default 8"},
+       {"rounds", "epochs of each that count, default 5"}});
 }
 
 // One amount of room: a run, its cache, its results.
@@ -160,9 +159,8 @@ ExitCode run(const Flags& flags) {
                           course.loss == courses[0].loss ? "yes" : "NO"});
   }
   const std::optional<double> others = load.cores();
-  std::printf("%s%d of 8 blocks frozen, micro-batches of %d; other programs kept %s cores busy\n",
-              to_text(table).c_str(), options.frozen, options.micro_batch,
-              others ? fixed(*others, 2).c_str() : "an unknown number of");
+  std::printf("%s%d of 8 blocks frozen, micro-batches of %d; %s\n", to_text(table).c_str(),
+              options.frozen, options.micro_batch, to_load_text(others).c_str());
   return ExitCode::kOk;
 }
 

@@ -30,6 +30,7 @@
 #include "exec/models/vit.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/bench_run.h"
 #include "tests/bench/support/spread.h"
 #include "tests/bench/support/verdict.h"
@@ -52,16 +53,12 @@ struct Options {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                       //
-      ("model", text(), "digits (default) or tiny")                         //
-      ("devices", text(), "stages of the pipeline, default 1")              //
-      ("every", text(), "steps from checkpoint to checkpoint, default 20")  //
-      ("checkpoints", text(), "of a round, default 5")                      //
-      ("foreground", po::bool_switch(), "steps wait for the disk")          //
-      ("rounds", text(), "of each, after one that does not count, default 12");
-  return flags;
+  return describe_bench_flags({{"model", "digits (default) or tiny"},
+                               {"devices", "stages of the pipeline, default 1"},
+                               {"every", "steps from checkpoint to checkpoint, default 20"},
+                               {"checkpoints", "of a round, default 5"},
+                               {"rounds", "of each, after one that does not count, default 12"}},
+                              {{"foreground", "steps wait for the disk"}});
 }
 
 Options read_options(const Flags& flags) {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How well a step over two processes is predicted from a profile of one.
 
-A round, all in one moment of the machine:
+A round, all in one moment of the machine, between two profiles, of which the second is the first one of the next
+round:
 
     frazil profile --probe-links      layers, overheads, links and commit rounds
-    frazil simulate --procs 2         the step of each plan over two processes, and --procs 1
     frazil train --procs 2 and 1      in an order drawn anew, the same plans, nothing frozen
+    frazil simulate --procs 2         the step of each plan over two processes, and --procs 1
 
-Reported per plan and number of processes: predicted / measured of the median step, the median over the
+The prediction is the mean of those by the two profiles, since machines drift. Reported per plan and number of processes: predicted / measured of the median step, the median over the
 rounds with its range, and how many cores other programs kept busy (`others`). One process stands beside
 two: what both are off by is not the processes'. The aim is 4 % over two processes.
 
@@ -41,6 +42,7 @@ def call(*words):
 
 
 def profile(arguments, folder):
+    folder.mkdir()
     call(arguments.frazil, "profile", "--run", arguments.run, "--devices", "2", "--probe-links",
          "--rounds", arguments.profile_rounds, "--out", folder / "model.json", "--cluster-out",
          folder / "cluster.json", "--quiet")
@@ -78,18 +80,19 @@ def measure(arguments, folder, plan, processes):
     return statistics.median(times[SKIPPED:]), float(others) if others else 0.0
 
 
-def measure_round(arguments, ratios, others):
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        profile(arguments, folder)
-        cases = [(plan, processes) for plan in PLANS for processes in (2, 1)]
-        made = {plan: make_plan(arguments, folder, plan) for plan in PLANS}
-        random.shuffle(cases)
-        for plan, processes in cases:
-            predicted = predict(arguments, folder, made[plan], processes)
-            measured, busy = measure(arguments, folder, made[plan], processes)
-            ratios[plan, processes].append(predicted / measured)
-            others[plan, processes].append(busy)
+def measure_round(arguments, before, after, ratios, others):
+    """Takes its steps between the profiles in the folders `before`, which is there, and `after`, which it makes."""
+    made = {plan: make_plan(arguments, before, plan) for plan in PLANS}
+    cases = [(plan, processes) for plan in PLANS for processes in (2, 1)]
+    random.shuffle(cases)
+    measured = {}
+    for plan, processes in cases:
+        measured[plan, processes], busy = measure(arguments, before, made[plan], processes)
+        others[plan, processes].append(busy)
+    profile(arguments, after)
+    for plan, processes in cases:
+        predicted = statistics.mean(predict(arguments, folder, made[plan], processes) for folder in (before, after))
+        ratios[plan, processes].append(predicted / measured[plan, processes])
 
 
 def main():
@@ -105,9 +108,12 @@ def main():
     keys = [(plan, processes) for plan in PLANS for processes in (2, 1)]
     ratios = {key: [] for key in keys}
     others = {key: [] for key in keys}
-    for done in range(arguments.rounds):
-        measure_round(arguments, ratios, others)
-        print(f"round {done + 1} of {arguments.rounds}", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        profile(arguments, folder / "0")
+        for done in range(arguments.rounds):
+            measure_round(arguments, folder / str(done), folder / str(done + 1), ratios, others)
+            print(f"round {done + 1} of {arguments.rounds}", file=sys.stderr)
     if arguments.json:
         print(json.dumps([{"plan": plan, "processes": processes, "predicted_over_measured": values,
                            "others": others[plan, processes]}

@@ -21,6 +21,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/bench_run.h"
 #include "tests/bench/support/resident_memory.h"
 #include "tests/bench/support/spread.h"
@@ -50,20 +51,17 @@ struct Measured {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                              //
-      ("model", text(), "tiny (default) or wide")  //
-      ("schedule", text(),
-       "1f1b (default), gpipe, interleaved, izb, zbv, or another that simulate lists; replicas: "
-       "two, of one stage each; alone: one device")                                               //
-      ("precision", text(), "fp32 (default) or bf16")                                             //
-      ("reduction", text(), "exact (default) or fast")                                            //
-      ("micro-batches", text(), "of a step, a divisor of the batch (64, of wide 32), default 8")  //
-      ("steps", text(), "warm-up included, default 20")                                           //
-      ("warmup", text(), "steps that do not count, default 3")                                    //
-      ("seed", text(), "of weights and data, default 1");
-  return flags;
+  return describe_bench_flags(
+      {{"model", "tiny (default) or wide"},
+       {"schedule",
+        "1f1b (default), gpipe, interleaved, izb, zbv, or another that simulate lists; replicas: "
+        "two, of one stage each; alone: one device"},
+       {"precision", "fp32 (default) or bf16"},
+       {"reduction", "exact (default) or fast"},
+       {"micro-batches", "of a step, a divisor of the batch (64, of wide 32), default 8"},
+       {"steps", "warm-up included, default 20"},
+       {"warmup", "steps that do not count, default 3"},
+       {"seed", "of weights and data, default 1"}});
 }
 
 // A schedule whose name in the baseline differs from ours.
@@ -125,7 +123,7 @@ Options read_options(const Flags& flags) {
   check_micro_batches(plan);
   options.steps = integer_or(flags, "steps", options.steps, 1, 1000);
   options.warm_up = integer_or(flags, "warmup", options.warm_up, 0, options.steps - 1);
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   return options;
 }
 

@@ -30,6 +30,7 @@
 #include "exec/train/processes/member_processes.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/bench_run.h"
 #include "tests/bench/support/spread.h"
 #include "tests/bench/support/verdict.h"
@@ -50,15 +51,12 @@ struct Options {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                 //
-      ("model", text(), "small (2 blocks of width 32; default), tiny, wide or base")  //
-      ("rounds", text(), "of all worlds, default 12")                                 //
-      ("steps", text(), "timed of each world and round, default 8")                   //
-      ("transitions", text(), "there and back, default 12")                           //
-      ("seed", text(), "of weights, data and intervals, default 1");
-  return flags;
+  return describe_bench_flags(
+      {{"model", "small (2 blocks of width 32; default), tiny, wide or base"},
+       {"rounds", "of all worlds, default 12"},
+       {"steps", "timed of each world and round, default 8"},
+       {"transitions", "there and back, default 12"},
+       {"seed", "of weights, data and intervals, default 1"}});
 }
 
 Options read_options(const Flags& flags) {
@@ -74,7 +72,7 @@ Options read_options(const Flags& flags) {
   options.rounds = integer_or(flags, "rounds", options.rounds, 1, 10'000);
   options.steps = integer_or(flags, "steps", options.steps, 1, 10'000);
   options.transitions = integer_or(flags, "transitions", options.transitions, 1, 10'000);
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   return options;
 }
 

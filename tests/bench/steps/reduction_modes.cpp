@@ -23,8 +23,10 @@
 #include "planner/prediction/simulate_plan.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/resident_memory.h"
 #include "tests/bench/support/spread.h"
+#include "tests/bench/support/verdict.h"
 #include "tests/bench/transitions/plan_trials.h"
 
 namespace {
@@ -64,20 +66,15 @@ struct Answer {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                              //
-      ("model", text(), "tiny (default) or wide")  //
-      ("micro-batches", text(),
-       "of a step, an even divisor of the batch (64, of wide 32), default 8")               //
-      ("rounds", text(), "of both modes, default 12")                                       //
-      ("steps", text(), "timed of each mode and round, default 6")                          //
-      ("warmup", text(), "steps before them that do not count, default 2")                  //
-      ("profile-rounds", text(), "of 8 steps, and of 4 with all layers frozen; default 4")  //
-      ("seed", text(), "of weights, data, orders and intervals, default 1")                 //
-      ("quiet", po::bool_switch(), "no progress")                                           //
-      ("json", po::bool_switch(), "one JSON line for each mode");
-  return flags;
+  return describe_bench_flags(
+      {{"model", "tiny (default) or wide"},
+       {"micro-batches", "of a step, an even divisor of the batch (64, of wide 32), default 8"},
+       {"rounds", "of both modes, default 12"},
+       {"steps", "timed of each mode and round, default 6"},
+       {"warmup", "steps before them that do not count, default 2"},
+       {"profile-rounds", "of 8 steps, and of 4 with all layers frozen; default 4"},
+       {"seed", "of weights, data, orders and intervals, default 1"}},
+      {{"quiet", "no progress"}, {"json", "one JSON line for each mode"}});
 }
 
 Options read_options(const Flags& flags) {
@@ -93,7 +90,7 @@ Options read_options(const Flags& flags) {
   options.stretch.steps = integer_or(flags, "steps", options.stretch.steps, 1, 10'000);
   options.stretch.warm_up = integer_or(flags, "warmup", options.stretch.warm_up, 0, 10'000);
   options.profile_rounds = integer_or(flags, "profile-rounds", options.profile_rounds, 1, 10'000);
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   options.json = is_set(flags, "json");
   options.quiet = is_set(flags, "quiet");
   return options;
@@ -190,9 +187,7 @@ std::string print_answer(const Answer& answer, const Options& options) {
     text += "resident: the most since the start, for peaks do not reset here\n";
   return text + options.model.name + ", " + std::to_string(options.rounds) + " rounds of " +
          std::to_string(options.stretch.steps) + " steps of each mode; gradients and peak are of " +
-         "one device, predicted; other programs kept " +
-         (answer.others ? fixed(*answer.others, 2) : std::string("an unknown number of")) +
-         " cores busy\n";
+         "one device, predicted; " + to_load_text(answer.others) + "\n";
 }
 
 nlohmann::ordered_json to_json(const std::vector<double>& values) {

@@ -31,6 +31,7 @@
 #include "exec/train/trainer.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/spread.h"
 #include "tests/bench/support/verdict.h"
 #include "tests/bench/transitions/least_work.h"
@@ -53,18 +54,15 @@ struct Options {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()  //
-      ("run", text(),
-       "a run configuration with a cache; default: 8 blocks of 192, 17 tokens, "
-       "10 epochs of 8 batches of 64")                                                       //
-      ("devices", text(), "default 2")                                                       //
-      ("runs", text(), "each with profiles of its own, default 5")                           //
-      ("profile-rounds", text(), "of 8 steps, half before and half after a run, default 4")  //
-      ("seed", text(), "of weights, data and intervals, default 1")                          //
-      ("quiet", po::bool_switch(), "no progress");
-  return flags;
+  return describe_bench_flags(
+      {{"run",
+        "a run configuration with a cache; default: 8 blocks of 192, 17 tokens, "
+        "10 epochs of 8 batches of 64"},
+       {"devices", "default 2"},
+       {"runs", "each with profiles of its own, default 5"},
+       {"profile-rounds", "of 8 steps, half before and half after a run, default 4"},
+       {"seed", "of weights, data and intervals, default 1"}},
+      {{"quiet", "no progress"}});
 }
 
 RunConfig default_config() {
@@ -90,7 +88,7 @@ Options read_options(const Flags& flags) {
   options.devices = integer_or(flags, "devices", options.devices, 1, 64);
   options.runs = integer_or(flags, "runs", options.runs, 1, 1000);
   options.profile_rounds = integer_or(flags, "profile-rounds", options.profile_rounds, 1, 1000);
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   options.config.seed = options.seed;
   options.quiet = is_set(flags, "quiet");
   return options;

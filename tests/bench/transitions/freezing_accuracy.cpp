@@ -34,6 +34,7 @@
 #include "planner/plan/activity.h"
 #include "planner/verbs/command_line.h"
 #include "profiles/json.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/bench_run.h"
 #include "tests/bench/support/spread.h"
 
@@ -68,17 +69,14 @@ std::vector<NamedPolicy> list_policies() {
 }
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                            //
-      ("run", text(), "configuration, default exec/runs/random_hierarchy.json")  //
-      ("seeds", text(), "seeds of each policy, default 8")                       //
-      ("first-seed", text(), "the first of them, default 1")                     //
-      ("devices", text(), "of the run, default 1")                               //
-      ("policies", text(),
-       "comma list of alpha, none, plasticity, alpha+guard, alpha+waiting-guard, plasticity+guard, "
-       "linear, autofreeze, pt-paper; default the first five");
-  return flags;
+  return describe_bench_flags({{"run", "configuration, default exec/runs/random_hierarchy.json"},
+                               {"seeds", "seeds of each policy, default 8"},
+                               {"first-seed", "the first of them, default 1"},
+                               {"devices", "of the run, default 1"},
+                               {"policies",
+                                "comma list of alpha, none, plasticity, alpha+guard, "
+                                "alpha+waiting-guard, plasticity+guard, "
+                                "linear, autofreeze, pt-paper; default the first five"}});
 }
 
 struct Course {

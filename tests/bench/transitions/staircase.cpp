@@ -25,7 +25,9 @@
 #include "planner/prediction/simulate_plan.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/spread.h"
+#include "tests/bench/support/verdict.h"
 #include "tests/bench/transitions/plan_trials.h"
 
 namespace {
@@ -55,25 +57,21 @@ struct Phase {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                //
-      ("model", text(), "tiny (default) or wide")                    //
-      ("devices", text(), "a power of two from 2 to 16, default 8")  //
-      ("frozen", text(),
-       "transformer layers frozen in each phase, a comma list that ascends; default 0, 1/2, 3/4, "
-       "7/8, ... of all")  //
-      ("micro-batches", text(),
-       "of a step: divided by the devices, a divisor of the batch (64, of "
-       "wide 32); default 16")                                              //
-      ("rounds", text(), "down the staircase, default 8")                   //
-      ("steps", text(), "timed of each phase and round, default 6")         //
-      ("warmup", text(), "steps before them that do not count, default 2")  //
-      ("profile-rounds", text(), "of 8 steps, default 4")                   //
-      ("seed", text(), "of weights, data and intervals, default 1")         //
-      ("anyway", po::bool_switch(), "also on fewer cores than devices")     //
-      ("quiet", po::bool_switch(), "no progress");
-  return flags;
+  return describe_bench_flags(
+      {{"model", "tiny (default) or wide"},
+       {"devices", "a power of two from 2 to 16, default 8"},
+       {"frozen",
+        "transformer layers frozen in each phase, a comma list that ascends; default 0, 1/2, 3/4, "
+        "7/8, ... of all"},
+       {"micro-batches",
+        "of a step: divided by the devices, a divisor of the batch (64, of "
+        "wide 32); default 16"},
+       {"rounds", "down the staircase, default 8"},
+       {"steps", "timed of each phase and round, default 6"},
+       {"warmup", "steps before them that do not count, default 2"},
+       {"profile-rounds", "of 8 steps, default 4"},
+       {"seed", "of weights, data and intervals, default 1"}},
+      {{"anyway", "also on fewer cores than devices"}, {"quiet", "no progress"}});
 }
 
 int count_phases(int devices) {
@@ -121,7 +119,7 @@ Options read_options(const Flags& flags) {
   options.stretch.steps = integer_or(flags, "steps", options.stretch.steps, 1, 10'000);
   options.stretch.warm_up = integer_or(flags, "warmup", options.stretch.warm_up, 0, 10'000);
   options.profile_rounds = integer_or(flags, "profile-rounds", options.profile_rounds, 1, 10'000);
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   options.quiet = is_set(flags, "quiet");
   return options;
 }
@@ -219,8 +217,8 @@ ExitCode print_staircase(const Flags& flags) {
   const std::vector<Phase> phases = walk(options);
   const std::optional<double> others = load.cores();
   std::printf("%s", print_phases(phases, options).c_str());
-  std::printf("%d rounds of %d steps; other programs kept %s cores busy\n", options.rounds,
-              options.stretch.steps, others ? fixed(*others, 2).c_str() : "an unknown number of");
+  std::printf("%d rounds of %d steps; %s\n", options.rounds, options.stretch.steps,
+              to_load_text(others).c_str());
   if (static_cast<int>(std::thread::hardware_concurrency()) < options.devices) {
     std::printf("fewer cores than devices: the times mean nothing\n");
   }

@@ -12,7 +12,7 @@
 // between two steps; threads and communicators stay. A further column tells how much longer the
 // first step after a transition took than the second.
 // The memory that a transition copies into is reserved before it, as a run reserves it in the
-// background (exec/train/preparation.h) for the plan that it expects. `--surprises` transitions in
+// background (exec/train/plans/preparation.h) for the plan that it expects. `--surprises` transitions in
 // a hundred, drawn by the seed, go to another plan, for which nothing is reserved.
 //   error    |predicted / measured - 1| of a transition's total; the mean over a model's
 //            transitions, with the 95 % interval of Student's t, and the median
@@ -29,6 +29,7 @@
 #include "exec/measuring/process_memory.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/bench_run.h"
 #include "tests/bench/support/spread.h"
 #include "tests/bench/support/verdict.h"
@@ -50,15 +51,12 @@ struct Options {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                     //
-      ("model", text(), "tiny, wide or base (86 million parameters); default: each")      //
-      ("transitions", text(), "of each model, default 40")                                //
-      ("surprises", text(), "percent that go to another plan than expected, default 25")  //
-      ("seed", text(), "of the walk, weights and data, default 1")                        //
-      ("list", po::bool_switch(), "every transition");
-  return flags;
+  return describe_bench_flags(
+      {{"model", "tiny, wide or base (86 million parameters); default: each"},
+       {"transitions", "of each model, default 40"},
+       {"surprises", "percent that go to another plan than expected, default 25"},
+       {"seed", "of the walk, weights and data, default 1"}},
+      {{"list", "every transition"}});
 }
 
 Options read_options(const Flags& flags) {
@@ -72,7 +70,7 @@ Options read_options(const Flags& flags) {
   }
   options.transitions = integer_or(flags, "transitions", options.transitions, 1, 10'000);
   options.surprises = integer_or(flags, "surprises", options.surprises, 0, 100);
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   options.lists = is_set(flags, "list");
   return options;
 }

@@ -27,6 +27,7 @@
 #include "exec/train/progress.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_flags.h"
 #include "tests/bench/support/bench_run.h"
 #include "tests/bench/support/resident_memory.h"
 #include "tests/bench/support/spread.h"
@@ -51,15 +52,12 @@ struct Options {
 };
 
 po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                 //
-      ("model", text(), "tiny, wide or base (default: 86 million parameters)")        //
-      ("transitions", text(), "there and back alternately, even, default 200")        //
-      ("step-every", text(), "transitions between training steps, even, default 10")  //
-      ("seed", text(), "of weights, data and intervals, default 1")                   //
-      ("quiet", po::bool_switch(), "no progress");
-  return flags;
+  return describe_bench_flags(
+      {{"model", "tiny, wide or base (default: 86 million parameters)"},
+       {"transitions", "there and back alternately, even, default 200"},
+       {"step-every", "transitions between training steps, even, default 10"},
+       {"seed", "of weights, data and intervals, default 1"}},
+      {{"quiet", "no progress"}});
 }
 
 int even_or(const Flags& flags, const std::string& name, int fallback) {
@@ -73,7 +71,7 @@ Options read_options(const Flags& flags) {
   options.model = find_bench_model(optional_text(flags, "model").value_or("base"));
   options.transitions = even_or(flags, "transitions", options.transitions);
   options.step_every = even_or(flags, "step-every", options.step_every);
-  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  options.seed = read_seed(flags);
   options.quiet = is_set(flags, "quiet");
   return options;
 }
@@ -226,10 +224,10 @@ void print(const Answer& answer, const Options& options) {
   std::printf("%s", to_text(footprints).c_str());
   const Spread bandwidth = find_spread(answer.bandwidths);
   std::printf(
-      "memcpy by two cores at once: %s GB/s; other programs kept %s cores busy\n",
+      "memcpy by two cores at once: %s GB/s; %s\n",
       to_range_text(bandwidth.median * 1e-9, bandwidth.least * 1e-9, bandwidth.most * 1e-9, 2)
           .c_str(),
-      answer.others ? fixed(*answer.others, 2).c_str() : "an unknown number of");
+      to_load_text(answer.others).c_str());
 }
 
 ExitCode print_stalls(const Flags& flags) {

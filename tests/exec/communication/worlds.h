@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "exec/communication/communicator.h"
+#include "tests/exec/communication/fake_nccl.h"
 
 namespace frazil {
 
@@ -38,6 +39,8 @@ std::vector<WorldKind> worlds_by_tag();
 // Tests of the contract derive from this.
 class WorldTest : public testing::TestWithParam<WorldKind> {
  protected:
+  void SetUp() override { reset_fake_nccl(); }
+  void TearDown() override { EXPECT_EQ(fake_nccl_violations(), std::vector<std::string>()); }
   static Ranks make_world(int ranks, const CommunicatorOptions& options = {}) {
     return GetParam().make(ranks, options);
   }

@@ -225,6 +225,45 @@ TEST_F(ControlGroupTest, LeavesACommittedStepToTheEndWhoeverIsLostThen) {
   EXPECT_FALSE(group_.cause());
 }
 
+// One that sleeps has no vote that could be missing.
+TEST_F(ControlGroupTest, UndoesTheStepAfterALossBetweenTwoSteps) {
+  group_.order("a step", {0}, 4);
+  group_.round().begin(4, 1);
+  EXPECT_EQ(vote_all({&group_.round()}, 4), (std::vector<std::string>{"committed"}));
+  for (const int process : {1, 2}) member(process).answer(member(process).next()->number, "");
+  EXPECT_EQ(group_.collect().size(), 2U);
+  kill(2);
+  while (!group_.has_lost()) std::this_thread::sleep_for(milliseconds(1));
+  group_.order("a step", {0}, 5);
+  group_.round().begin(5, 1);
+  EXPECT_EQ(vote_all({&group_.round()}, 5),
+            (std::vector<std::string>{"ranks 2 and 3 are lost: their process has ended"}));
+}
+
+TEST_F(ControlGroupTest, CountsAMemberThatIsGivenUpAsLost) {
+  group_.give_up(2, "has failed");
+  EXPECT_FALSE(member(2).next());
+  EXPECT_EQ(member(2).stopped()->sentence, "ranks 2 and 3 are lost: their process has failed");
+  EXPECT_EQ(group_.members(), std::set<int>{1});
+  EXPECT_EQ(group_.take_lost(),
+            (std::map<int, std::string>{{2, "ranks 2 and 3 are lost: their process has failed"}}));
+}
+
+TEST(ControlGroup, GivesUpAMemberThatLivesAndNeverEndsItsJob) {
+  ControlGroup group(
+      name_of, {.abort = [](const std::string&) {}, .suspect = {}, .patience = milliseconds(300)});
+  SocketPair pair = make_socket_pair();
+  const ControlMember hung(std::move(pair[1]), [](const std::string&) {});
+  group.admit(1, std::move(pair[0]));
+  group.order("a job");
+  group.abort("the disk is full");
+  EXPECT_EQ(group.collect().size(), 0U);
+  EXPECT_EQ(group.take_lost(),
+            (std::map<int, std::string>{{1,
+                                         "rank 1 is lost: its process has not said in 300.000 "
+                                         "ms how its job has ended"}}));
+}
+
 TEST_F(ControlGroupTest, SuspectsAndThenLosesAMemberOfWhichNothingIsHeard) {
   // A member that was stopped: its socket is open, and nothing comes over it.
   SocketPair silent = make_socket_pair();

@@ -216,6 +216,31 @@ TEST(PeerLinks, LendNothingWhereEitherEndDoesNot) {
   }
 }
 
+std::vector<PeerSockets> one_peer(SocketPair steps, SocketPair bulk) {
+  std::vector<PeerSockets> peers(2);
+  peers[1] = {std::move(steps[0]), std::move(bulk[0])};
+  return peers;
+}
+
+SocketPair make_tcp_pair() {
+  const Descriptor listener = listen_at({});
+  Descriptor here = connect_to(address_of(listener), {}, seconds(20));
+  return {std::move(here), accept_from(listener, seconds(20))};
+}
+
+TEST(PeerLinks, LetThisProcessBeReadOnlyByThoseThatShareSocketsOfThisMachine) {
+  PeerLinks over_tcp(one_peer(make_tcp_pair(), make_tcp_pair()));
+  EXPECT_FALSE(over_tcp.is_readable());
+  PeerLinks local(one_peer(make_socket_pair(), make_socket_pair()));
+  EXPECT_TRUE(local.is_readable());
+  PeerLinks lends_nothing(one_peer(make_socket_pair(), make_socket_pair()), {.lends = false});
+  EXPECT_FALSE(lends_nothing.is_readable());
+  PeerLinks alone(std::vector<PeerSockets>(2));
+  EXPECT_FALSE(alone.is_readable());
+  alone.connect(1, std::move(one_peer(make_socket_pair(), make_socket_pair())[1]));
+  EXPECT_TRUE(alone.is_readable());
+}
+
 TEST(PeerLinks, UseTheMemoryOfLargeTensorsAgain) {
   Pair pair;
   pair.open();

@@ -10,7 +10,7 @@
 
 #include "exec/measuring/allocation_meter.h"
 #include "exec/measuring/stash_meter.h"
-#include "exec/run/stage_runner.h"
+#include "exec/run/stages/stage_runner.h"
 #include "planner/prediction/simulate_plan.h"
 #include "tests/exec/models/random_forms.h"
 #include "tests/exec/support/measured_memories.h"

@@ -18,6 +18,7 @@ struct NameOfJob {
   std::string operator()(const TakeJob&) const { return "take"; }
   std::string operator()(const AdoptJob&) const { return "adopt"; }
   std::string operator()(const StepJob&) const { return "step"; }
+  std::string operator()(const ClearSumsJob&) const { return "clear sums"; }
   template <class Other>
   std::string operator()(const Other&) const {
     return "another job";

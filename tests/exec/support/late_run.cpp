@@ -91,17 +91,24 @@ void LateMembers::come(int process, bool is_sound) {
 
 ConnectJob LateMembers::introduce(int process, std::uint32_t epoch, const std::set<int>& others) {
   Member& late = *members_.at(process);
+  const auto pass = [epoch](const Descriptor& to, int of, PeerSockets sockets) {
+    try {
+      pass_sockets(to, {epoch, of, std::move(sockets)});
+    } catch (const SocketError&) {
+      return;  // it has gone, which is found out elsewhere
+    }
+  };
   for (const int other : others) {
     SocketPair steps = make_socket_pair();
     SocketPair bulk = make_socket_pair();
     late.name(steps[0]);
     late.name(bulk[0]);
-    pass_sockets(late.passage, {epoch, other, {std::move(steps[0]), std::move(bulk[0])}});
+    pass(late.passage, other, {std::move(steps[0]), std::move(bulk[0])});
     PeerSockets of_other{std::move(steps[1]), std::move(bulk[1])};
     if (other == 0) {
       own_late_ = std::move(of_other);
     } else {
-      pass_sockets(members_.at(other)->passage, {epoch, process, std::move(of_other)});
+      pass(members_.at(other)->passage, process, std::move(of_other));
     }
   }
   return {.process = process,

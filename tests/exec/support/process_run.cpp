@@ -162,6 +162,12 @@ void MemberThreads::relay(Member& member) {
   member.leader = member.relay->take_member_end();
 }
 
+PoolPlace MemberThreads::place_in(int process) const {
+  PoolPlace place = place_of(shape_.process_of, process);
+  place.nccl = shape_.nccl;
+  return place;
+}
+
 RunWorld::Join MemberThreads::join_as(int process, std::vector<PeerSockets> peers,
                                       GlooPlace gloo) const {
   RunWorld::Join join = shape_.links == ProcessLinks::kGloo
@@ -176,7 +182,7 @@ RunWorld::Join MemberThreads::join_as(int process, std::vector<PeerSockets> peer
 }
 
 RunWorld MemberThreads::world() {
-  RunWorld world{.place = place_of(shape_.process_of, 0), .join = std::move(own_join_)};
+  RunWorld world{.place = place_in(0), .join = std::move(own_join_)};
   for (const auto& member : members_)
     world.members.emplace(member->process, std::move(member->end));
   return world;
@@ -210,7 +216,7 @@ void MemberThreads::serve_as(Member& own) {
     const std::optional<OrderMessage> setup = control.next();
     if (!setup) return;
     std::unique_ptr<PrefixCache> cache;
-    DevicePool pool(model_, optimizer_, seed_, place_of(shape_.process_of, own.process), options_);
+    DevicePool pool(model_, optimizer_, seed_, place_in(own.process), options_);
     if (shape_.make_cache) {
       cache = shape_.make_cache(pool.model());
       pool.attach(*cache);

@@ -35,6 +35,8 @@ struct ProcessShape {
   std::function<std::unique_ptr<PrefixCache>(const ModelSpec&)> make_cache = {};
   // Stands between a process's communicators and its devices; none: nothing does.
   std::function<Ranks(Ranks, const CommunicatorOptions&)> between = {};
+  // Carries tensors between the GPUs of different processes; null: they go through the host.
+  const NcclTable* nccl = nullptr;
   // If given, a relay stands between the leader and each member, and kills `killed`, which may be
   // the leader (0), where this says so.
   Judge judge = {};
@@ -73,6 +75,7 @@ class MemberThreads {
 
  private:
   struct Member;
+  PoolPlace place_in(int process) const;
   RunWorld::Join join_as(int process, std::vector<PeerSockets> peers, GlooPlace gloo) const;
   void serve_as(Member& member);
   void relay(Member& member);

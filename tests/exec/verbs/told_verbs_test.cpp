@@ -55,6 +55,11 @@ class ToldVerbs : public testing::Test {
 const std::string kQuietTrain =
     "--run run.json --profile model.json --cluster cluster.json --quiet ";
 
+TEST_F(ToldVerbs, TrainRefusesNcclWithoutGpus) {
+  expect_refusal("train", kQuietTrain + "--procs 2 --transport nccl", 2,
+                 "command line: found --transport nccl without --device cuda, expected both");
+}
+
 TEST_F(ToldVerbs, TrainRefusesABatchOfMoreSamplesThanThereAre) {
   RunConfig config = tiny_config();
   config.batch_size = 52;

@@ -2,6 +2,7 @@
 
 #include "exec/links/joining/join.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "exec/links/joining/late_peers.h"
@@ -451,6 +452,31 @@ TEST(Join, FailedJoiningsLeaveNoFileOpen) {
   }
   EXPECT_EQ(open_files(), before);
   EXPECT_TRUE(listening_addresses().empty());
+}
+
+// Callers wait at the socket meanwhile.
+TEST(Join, WithoutAFreeDescriptorTheDoorTellsItOnceAndPauses) {
+  Joiners door(listen_at({}), {.own = facts_of_run(), .leads = true});
+  const Descriptor caller = call(door.address().port);
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const Descriptor next_free(::dup(caller.number()));
+  const rlimit full{static_cast<rlim_t>(next_free.number() + 1), usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+  const Arrivals first = door.wait(seconds(20));
+  const auto start = std::chrono::steady_clock::now();
+  const Arrivals second = door.wait(milliseconds(300));
+  const auto waited = std::chrono::steady_clock::now() - start;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  ASSERT_EQ(first.refused.size(), 1U);
+  EXPECT_EQ(first.refused[0].rfind("cannot accept a connection: ", 0), 0U) << first.refused[0];
+  EXPECT_TRUE(second.empty());
+  EXPECT_GE(waited, milliseconds(300));
+  pollfd challenged{caller.number(), POLLIN, 0};
+  for (int i = 0; i < 200 && ::poll(&challenged, 1, 0) == 0; ++i) {
+    EXPECT_TRUE(door.wait(milliseconds(100)).empty());
+  }
+  EXPECT_NE(challenged.revents, 0) << "who called meanwhile is let in later";
 }
 
 TEST(Join, ALaunchOfOneProcessListensNowhere) {

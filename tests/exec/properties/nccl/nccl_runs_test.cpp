@@ -9,9 +9,11 @@
 #include <random>
 #include <set>
 
+#include "exec/train/processes/run_world.h"
 #include "planner/plan/schedule_facts.h"
 #include "profiles/error.h"
 #include "tests/exec/communication/fake_nccl_world.h"
+#include "tests/exec/devices/fake_accelerator.h"
 #include "tests/exec/support/kept_world.h"
 
 namespace frazil {
@@ -66,7 +68,10 @@ TEST_F(WholeRunOverNccl, TakesADrawnThirdOfAllSchedulesOverProcesses) {
   std::vector<FamilyForm> forms = list_forms(4, {8});
   std::shuffle(forms.begin(), forms.end(), random);
   forms.resize(forms.size() / 3);
-  (void)run_forms(shape_over_nccl({0, 0, 1, 1}), forms, MessageOrder::kAsSent);
+  std::set<ScheduleKind> drawn;
+  for (const FamilyForm& form : forms) drawn.insert(form.kind);
+  EXPECT_GT(drawn.size(), 1U);
+  EXPECT_EQ(run_forms(shape_over_nccl({0, 0, 1, 1}), forms, MessageOrder::kAsSent), drawn);
 }
 
 TEST_F(WholeRunOverNccl, EvaluatesAsOneDeviceDoes) {
@@ -99,6 +104,72 @@ TEST_F(WholeRunOverNccl, GoesOnWithoutALostProcess) {
   run.transition_to(make_small_plan(run.structure(), {.cuts = {{4}}}));
   step(3);
   EXPECT_EQ(run.weight_hash(), expected);
+}
+
+// Streams of GPUs, in the place of which the fake accelerator stands, in processes of their own.
+class GpusOverNccl : public FakeNcclTest {
+ protected:
+  void SetUp() override {
+    FakeNcclTest::SetUp();
+    fake_.reset();
+    fake_.gpus = 3;
+  }
+  void TearDown() override {
+    FakeNcclTest::TearDown();
+    fake_.reset();
+  }
+
+  static RunOptions streams() {
+    return {.order = MessageOrder::kAsSent,
+            .devices = {.kind = DeviceKind::kCuda, .plugin = FRAZIL_FAKE_PLUGIN}};
+  }
+  static ProcessShape shape(std::vector<int> process_of) {
+    return {.process_of = std::move(process_of), .nccl = &fake_nccl()};
+  }
+  static std::uint64_t hash(const ProcessShape& shape, const std::vector<int>& cuts) {
+    KeptWorld world(make_trained_vit(0), shape, streams());
+    return world.hash(make_small_plan(structure_of(world.vit()), {.cuts = {cuts}}), 6);
+  }
+
+  FakeAccelerator& fake_ = open_fake(FRAZIL_FAKE_PLUGIN);
+};
+
+TEST_F(GpusOverNccl, HaveTheBitsOfOneDevice) {
+  OneDevice one_device;
+  EXPECT_EQ(hash(shape({0, 1}), {3}), one_device.hash(0, 6, "11111"));
+  EXPECT_GT(fake_nccl_counts().groups, 0);
+}
+
+TEST_F(GpusOverNccl, ReachThoseOfTheirOwnProcessByPointer) {
+  OneDevice one_device;
+  EXPECT_EQ(hash(shape({0, 0, 1}), {2, 4}), one_device.hash(0, 6, "11111"));
+  // What lies between the first two devices would take as many.
+  const int across = fake_nccl_counts().communicators;
+  reset_fake_nccl();
+  EXPECT_EQ(hash(shape({0, 1, 2}), {2, 4}), one_device.hash(0, 6, "11111"));
+  EXPECT_GT(fake_nccl_counts().communicators, across);
+}
+
+TEST_F(GpusOverNccl, AreTakenInTurnByTheDevicesOfAllProcesses) {
+  (void)hash(shape({0, 1}), {3});
+  std::set<int> gpus;
+  for (const FakeStream& stream : fake_.streams) gpus.insert(stream.gpu);
+  EXPECT_EQ(gpus, (std::set<int>{0, 1}));
+}
+
+TEST_F(GpusOverNccl, AreNotSharedByDevicesOfAProcess) {
+  fake_.gpus = 1;
+  const TrainedVit vit = make_trained_vit(0);
+  PoolPlace place = place_of({0, 0, 1}, 0);
+  place.nccl = &fake_nccl();
+  try {
+    DevicePool(make_vit(vit.model), vit.optimizer, 7, place, streams());
+    FAIL() << "two devices share a GPU";
+  } catch (const InputError& refused) {
+    EXPECT_STREQ(refused.what(),
+                 "--transport nccl: found devices 0 and 1 on GPU 0, expected a GPU for each device "
+                 "of a process");
+  }
 }
 
 }  // namespace

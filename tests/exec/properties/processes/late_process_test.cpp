@@ -120,6 +120,41 @@ TEST(LateProcess, ThatGoesBeforeItIsReadyIsToldOf) {
   EXPECT_EQ(run.weight_hash(), run_alone());
 }
 
+// The sockets of one that was there in vain are not taken for those of the next one.
+TEST(LateProcess, ThatGoesBetweenReadinessAndConnectingLeavesNothingForTheNextOne) {
+  LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2}, {0, 1});
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
+  step_once(run, 0);
+  run.come(2);
+  while (!run.sees_newcomers()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  run.kill(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for the leader to notice
+  (void)run.take_in();
+  (void)take_in_next(run);  // that it has gone
+  run.come(2);
+  EXPECT_EQ(take_in_next(run), (std::vector<std::string>{"rank 2 has come"}));
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(3)));
+  for (Step step = 1; step < kLateSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), run_alone());
+}
+
+TEST(LateProcess, ThatMeetsTheLossOfAMemberIsNotToldOfAsThatLoss) {
+  LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2}, {0, 1});
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
+  step_once(run, 0);
+  run.come(2);
+  while (!run.sees_newcomers()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  run.kill(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for the leader to notice
+  EXPECT_EQ(run.take_in(), std::vector<std::string>{"rank 1 is lost: its process has ended"});
+  const std::vector<std::string> told = run.take_arrivals();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].rfind("rank 2 is not taken in: ", 0), 0U) << told[0];
+  run.transition_to(make_small_plan(run.structure(), equal_replicas(1)));
+  for (Step step = 1; step < kLateSteps; ++step) step_once(run, step);
+  EXPECT_EQ(run.weight_hash(), run_alone());
+}
+
 TEST(LateProcess, ThatComesWhileAnotherIsLostTakesItsPart) {
   LateRun run(late_model(), late_optimizer(), kLateSeed, {0, 1, 2}, {0, 1});
   run.transition_to(make_small_plan(run.structure(), equal_replicas(2)));
@@ -127,7 +162,7 @@ TEST(LateProcess, ThatComesWhileAnotherIsLostTakesItsPart) {
   run.come(2);
   while (!run.sees_newcomers()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   run.kill(1);
-  run.take_in();  // the newcomer may be turned away: who connects with it has gone
+  (void)run.take_in();  // the newcomer may be turned away: who connects with it has gone
   (void)run.take_arrivals();
   for (bool is_settled = false; !is_settled;) {
     try {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -12,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "planner/plan/plan_json.h"
 #include "tests/exec/support/process_run.h"
 #include "tests/exec/support/small_vit.h"
 
@@ -33,12 +35,14 @@ int count_kills(int usual) {
   return asked ? std::atoi(asked) : usual;
 }
 
+// Tells a campaign how many kills met what they were meant for.
+void tell_met(int kills) { std::printf("met %d\n", kills); }
+
 // A plan for each step, and how many devices it leaves idle does not matter.
 using PlanOf = std::function<PlanShape(Step)>;
 
 std::uint64_t undisturbed(const PlanOf& plan_of, int devices) {
   Run run(small_model(), adamw(), kSeed, devices);
-  std::string in_force;
   for (Step step = 0; step < kSteps; ++step) {
     run.transition_to(make_small_plan(run.structure(), plan_of(step)));
     run.step(step, 1e-2, small_micro_batches(step, 6));
@@ -59,6 +63,19 @@ std::set<std::int64_t> count_updates(ProcessRun& run, const std::set<int>& membe
     if (process != 0) add(run.member_pool(process));
   }
   return updates;
+}
+
+// Returns the plans that are in force in the processes that live, whose devices hold what they are
+// said to hold.
+std::set<std::string> list_plans(ProcessRun& run, int lost) {
+  std::set<std::string> plans;
+  for (const int process : run.processes()) {
+    if (process == lost) continue;
+    const LeftState left = state_of(process == 0 ? run.pool() : run.member_pool(process));
+    EXPECT_TRUE(left.is_sound) << "process " << process;
+    plans.insert(left.plan ? to_json(*left.plan) : "none");
+  }
+  return plans;
 }
 
 struct Outcome {
@@ -114,6 +131,7 @@ TEST(LostProcess, LeavesTheBitsOfARunThatWasNeverDisturbed) {
       undisturbed([](Step) { return replicas(1); }, 1);  // every plan has the same bits
   std::mt19937_64 random(24);
   std::set<Step> undone;
+  int met = 0;
   for (int trial = 0; trial < count_kills(12); ++trial) {
     const microseconds into(random() % 12'000);
     SCOPED_TRACE("killed " + std::to_string(into.count()) + " us into step 2");
@@ -121,10 +139,12 @@ TEST(LostProcess, LeavesTheBitsOfARunThatWasNeverDisturbed) {
     EXPECT_EQ(outcome.hash, expected);
     undone.insert(outcome.undone);
     if (outcome.undone < 0) continue;
+    ++met;
     EXPECT_EQ(outcome.sentence, "rank 1 is lost: its process has ended");
     EXPECT_EQ(outcome.updates, (std::set<std::int64_t>{outcome.undone}));
   }
   EXPECT_GT(undone.size(), 0U);
+  tell_met(met);
 }
 
 TEST(LostProcess, TearsNoStepOfTwoStagesTwice) {
@@ -134,18 +154,96 @@ TEST(LostProcess, TearsNoStepOfTwoStagesTwice) {
   std::mt19937_64 random(25);
   int undone = 0;
   for (int trial = 0; trial < count_kills(12); ++trial) {
-    const int lost = 2 + static_cast<int>(random() % 2);
+    // Four processes of a device, or two of two devices.
+    const bool has_pairs = trial % 2 == 1;
+    const int lost = has_pairs ? 1 : 2 + static_cast<int>(random() % 2);
+    const ProcessShape shape{has_pairs ? std::vector<int>{0, 0, 1, 1}
+                                       : std::vector<int>{0, 1, 2, 3}};
     const microseconds into(random() % 20'000);
     SCOPED_TRACE("process " + std::to_string(lost) + " killed " + std::to_string(into.count()) +
                  " us into step 2");
-    const Outcome outcome = lose_one(two_by_two, two, {{0, 1, 2, 3}}, lost, into);
+    const Outcome outcome = lose_one(two_by_two, two, shape, lost, into);
     EXPECT_EQ(outcome.hash, expected);
     if (outcome.undone < 0) continue;
     ++undone;
     EXPECT_EQ(outcome.updates, (std::set<std::int64_t>{outcome.undone})) << "a torn step";
-    EXPECT_EQ(outcome.sentence, "rank " + std::to_string(lost) + " is lost: its process has ended");
+    EXPECT_EQ(outcome.sentence,
+              has_pairs ? "ranks 2 and 3 are lost: their process has ended"
+                        : "rank " + std::to_string(lost) + " is lost: its process has ended");
   }
   EXPECT_GT(undone, 0);
+  tell_met(undone);
+}
+
+// A process whose devices the plan leaves idle sleeps. What the others do needs nothing of it, and
+// yet its loss ends what is under way.
+TEST(LostProcess, ThatSleptHasNoStepDoneTwice) {
+  struct Case {
+    std::string name;
+    PlanShape plan;
+    std::vector<int> process_of;
+    int lost = 1;
+  };
+  const std::vector<Case> cases{
+      {"one device of the leader", replicas(1), {0, 1}},
+      {"two devices of the leader", replicas(2), {0, 0, 1}},
+      {"two stages of the leader", {.cuts = {{4}}, .owned = {6}}, {0, 0, 1}},
+      {"two devices of a member", replicas(2), {1, 1, 0, 2}, 2}};
+  const std::uint64_t expected = undisturbed([](Step) { return replicas(1); }, 1);
+  std::mt19937_64 random(27);
+  int met = 0;
+  for (int trial = 0; trial < count_kills(24); ++trial) {
+    const Case& one = cases[static_cast<std::size_t>(trial) % cases.size()];
+    const microseconds into(random() % 12'000);
+    SCOPED_TRACE(one.name + ", killed " + std::to_string(into.count()) + " us into step 2");
+    const Outcome outcome =
+        lose_one(one.plan, replicas(1), {.process_of = one.process_of}, one.lost, into);
+    EXPECT_EQ(outcome.hash, expected);
+    if (outcome.undone < 0) continue;
+    ++met;
+    EXPECT_EQ(outcome.updates, (std::set<std::int64_t>{outcome.undone})) << "a torn step";
+  }
+  tell_met(met);
+}
+
+TEST(LostProcess, ThatIsLostBetweenTwoStepsUndoesTheNextOne) {
+  for (const std::vector<int>& process_of : {std::vector<int>{0, 1}, {0, 0, 1}}) {
+    ProcessRun run(small_model(), adamw(), kSeed, ProcessShape{process_of});
+    run.transition_to(
+        make_small_plan(run.structure(), replicas(static_cast<int>(process_of.size()) - 1)));
+    run.step(0, 1e-2, small_micro_batches(0, 6));
+    run.kill(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    try {
+      run.step(1, 1e-2, small_micro_batches(1, 6));
+    } catch (const StepUndone& undone) {
+      EXPECT_EQ(count_updates(run, run.processes()), std::set<std::int64_t>{1}) << undone.what();
+    }
+  }
+}
+
+// Nothing brings back weights that were overwritten on the way.
+TEST(LostProcess, EndsARunWhoseWeightsHaveVersions) {
+  ProcessRun run(small_model(), adamw(), kSeed, ProcessShape{{0, 1, 2}});
+  Plan plan = make_small_plan(run.structure(), {.cuts = {{4}}, .owned = {6}});
+  plan.schedule = NamedSchedule{ScheduleKind::kPipeDream};
+  plan.versions = WeightVersions::kStash;
+  run.transition_to(plan);
+  run.step(0, 1e-2, small_micro_batches(0, 6));
+  run.kill(2);
+  std::string sentence;
+  for (Step step = 1; step < 100 && sentence.empty(); ++step) {
+    try {
+      run.step(step, 1e-2, small_micro_batches(step, 6));
+    } catch (const StepUndone& undone) {
+      sentence = std::string("undone: ") + undone.what();
+    } catch (const PeerLost& lost) {
+      sentence = lost.what();
+    }
+  }
+  EXPECT_EQ(sentence,
+            "rank 2 is lost: its process has ended, and what its plan updates on the way cannot be "
+            "undone");
 }
 
 // The pipeline of four stages on four processes has no second holder of any layer.
@@ -170,6 +268,7 @@ TEST(LostProcess, NamesTheLayersThatNobodyElseHolds) {
 TEST(LostProcess, LeavesTheOldPlanWhollyInForceWhereATransitionFails) {
   const std::uint64_t expected = undisturbed([](Step) { return replicas(1); }, 1);
   std::mt19937_64 random(26);
+  int met = 0;
   for (int trial = 0; trial < count_kills(8); ++trial) {
     const int lost = trial % 2 == 0 ? 1 : 2;  // a giver, or a taker
     const microseconds into(random() % 3'000);
@@ -185,8 +284,10 @@ TEST(LostProcess, LeavesTheOldPlanWhollyInForceWhereATransitionFails) {
     try {
       run.transition_to(make_small_plan(run.structure(), {.cuts = {{2, 5}}, .owned = {6}}));
     } catch (const StepUndone&) {
+      ++met;
     }
     killer.join();
+    EXPECT_EQ(list_plans(run, lost).size(), 1U) << "some have the old plan and some the new one";
     for (Step step = 1; step < kSteps;) {
       try {
         run.step(step, 1e-2, small_micro_batches(step, 6));
@@ -202,6 +303,7 @@ TEST(LostProcess, LeavesTheOldPlanWhollyInForceWhereATransitionFails) {
       EXPECT_EQ(run.weight_hash(), expected);
     }
   }
+  tell_met(met);
 }
 
 }  // namespace

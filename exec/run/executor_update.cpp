@@ -1,0 +1,79 @@
+// The part of the executor (exec/run/executor.h) that ends a step: the barrier, at which the device
+// votes, and the updates of the weights.
+#include "exec/run/executor.h"
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <utility>
+
+#include "exec/reduction/clip.h"
+#include "exec/run/gradient_signals.h"
+
+namespace frazil {
+
+// Norms and votes go through the host.
+void Executor::pass_barrier() {
+  catch_up();
+  if (optimizer_.clip_norm > 0) {
+    clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
+                                  input_.step, optimizer_.clip_norm);
+  }
+  if (commit_ == nullptr) return;
+  read_numbers();
+  recorder_.compute().finish();
+  commit_->vote(device_, input_.step, *limit_, encode(losses_));
+}
+
+void Executor::update(const Action& action) {
+  for_each_layer(program_.stage(action.pipeline, action.stage), [&](LayerId layer) {
+    if (gradients_.has(layer)) update_weights(layer, gradients_.take(layer));
+  });
+  for (const WeightRead& read : reads_.end_group(action.stage)) recorder_.add_weight_read(read);
+}
+
+double Executor::rate_of(LayerId layer) const {
+  if (input_.rate_factors.empty()) return input_.learning_rate;
+  return input_.learning_rate * input_.rate_factors[model_.layers[layer.index()].block.index()];
+}
+
+void Executor::update_weights(LayerId layer, Tensors gradients) {
+  const SteadyTime start = recorder_.now();
+  for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
+  LayerState& state = state_.at(layer);
+  kept_.keep(layer, state);
+  const bool counts = recorder_.memory().is_open();
+  const Bytes before = counts ? bytes_of_moments(state) : Bytes{};
+  watch_.look(layer, gradients, unread());
+  if (measurement_.gradient_sums) add_to_sums(state, gradients);
+  if (measurement_.gradient_squares &&
+      program_.topology.owners[layer.index()].front().device == device_) {
+    note_squares(layer, gradients);
+  }
+  if (clip_scale_ != 1) {
+    for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
+  }
+  update_layer(state, gradients, optimizer_, rate_of(layer));
+  const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
+  recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);
+  if (measurement_.layers) recorder_.add_layer(layer, LayerPhase::kUpdate, 0, start);
+}
+
+// Where the host runs ahead, the squares of each parameter come as a number of their own; they are
+// added in the same order.
+void Executor::note_squares(LayerId layer, const Tensors& gradients) {
+  if (unread() == nullptr) {
+    recorder_.add_gradient_squares({layer, sum_squares(gradients)});
+    return;
+  }
+  const auto sum = std::make_shared<double>(0);
+  for (std::size_t p = 0; p < gradients.size(); ++p) {
+    const bool is_last = p + 1 == gradients.size();
+    unread_.add(sum_of_squares(gradients[p]), [this, layer, sum, is_last](double squares) {
+      *sum += squares;
+      if (is_last) recorder_.add_gradient_squares({layer, *sum});
+    });
+  }
+}
+
+}  // namespace frazil

@@ -1,0 +1,201 @@
+#include "exec/train/plans/replanner.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+
+#include "exec/data/augmentation.h"
+#include "exec/devices/steady_time.h"
+#include "planner/plan/activity.h"
+#include "planner/transitions/predict_transition.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+// A search that is made ahead. It belongs to its thread until is_done.
+struct Replanner::Expected {
+  explicit Expected(FreezeMask expected_mask) : mask(std::move(expected_mask)) {}
+
+  FreezeMask mask;
+  std::optional<FoundPlans> found = std::nullopt;
+  std::atomic<bool> is_done = false;
+};
+
+void Replanner::set_devices(std::vector<DeviceId> devices) {
+  if (devices == finder_.devices()) return;
+  take_expected();
+  finder_.set_devices(std::move(devices));
+  plans_.clear();
+  uncached_.clear();
+  predicted_.clear();
+  without_room_.clear();
+}
+
+void Replanner::take(const FreezeMask& mask, const FoundPlans& found) {
+  plans_.insert_or_assign(mask.text(), found.plan);
+  if (found.plan.cache_frozen_prefix) uncached_.insert_or_assign(mask.text(), found.uncached);
+}
+
+void Replanner::expect(const FreezeMask& mask) {
+  if (!held_ || !options_.elastic || plans_.count(mask.text()) > 0) return;
+  if (expected_) {
+    if (expected_->mask == mask || !expected_->is_done) return;
+    take_expected();
+  }
+  expected_ = std::make_shared<Expected>(mask);
+  jobs_.start([this, expected = expected_] {
+    try {
+      expected->found = finder_.find_both(expected->mask);
+    } catch (const std::exception&) {
+      // A guess ends no run: go_on() meets the same error and reports it.
+    }
+    expected->is_done = true;
+  });
+}
+
+std::optional<Plan> Replanner::find_expected(const FreezeMask& mask) {
+  if (expected_ && expected_->is_done) take_expected();
+  const auto known = plans_.find(mask.text());
+  if (known == plans_.end()) return std::nullopt;
+  return known->second;
+}
+
+void Replanner::take_expected() {
+  if (!expected_) return;
+  jobs_.wait();
+  const std::shared_ptr<const Expected> expected = std::exchange(expected_, nullptr);
+  if (!expected->found) return;
+  const auto& [plan, uncached] = *expected->found;
+  plans_.emplace(expected->mask.text(), plan);
+  if (plan.cache_frozen_prefix) uncached_.emplace(expected->mask.text(), uncached);
+}
+
+const Plan& Replanner::go_on(const FreezeMask& mask) {
+  if (!held_ && options_.plan && finder_.is_there(*options_.plan)) {
+    if (options_.plan->cache_frozen_prefix && !options_.config.cache.is_on()) {
+      throw InputError(options_.plan_file, 0, "a plan with a cached frozen prefix",
+                       "a run with a cache");
+    }
+    held_ = options_.plan;
+    held_->mask = mask;
+    held_ = finder_.cache_prefix(*held_);
+  } else {
+    held_ = answer(mask);
+  }
+  finder_.note_held(*held_);
+  predicted_.clear();
+  return *held_;
+}
+
+Plan Replanner::answer(const FreezeMask& mask) {
+  if (held_ && !options_.elastic && finder_.is_there(*held_)) {
+    Plan plan = *held_;
+    plan.mask = mask;
+    plan = finder_.cache_prefix(plan);
+    if (finder_.fits(plan)) return plan;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  if (plans_.count(mask.text()) == 0) {
+    // Waiting for a search that is being made counts as a search.
+    if (expected_ && expected_->mask == mask && !expected_->is_done) ++searches_;
+    take_expected();
+  }
+  const auto known = plans_.find(mask.text());
+  if (known != plans_.end()) {
+    time_ += since(start);
+    return known->second;
+  }
+  Plan plan = finder_.find_or_explain(mask);
+  time_ += since(start);
+  ++searches_;
+  return plans_[mask.text()] = std::move(plan);
+}
+
+std::optional<Plan> Replanner::find_uncached() {
+  ENSURE(held_.has_value(), "a plan in place of the held");
+  if (!held_->cache_frozen_prefix) return held_;
+  if (!options_.elastic && finder_.is_there(*held_)) {
+    Plan plan = *held_;
+    plan.cache_frozen_prefix = false;
+    if (!finder_.fits(plan)) return std::nullopt;
+    return plan;
+  }
+  take_expected();
+  const auto known = uncached_.find(held_->mask.text());
+  if (known != uncached_.end()) return known->second;
+  const auto start = std::chrono::steady_clock::now();
+  // No plan fits without a cache if the cached prefix is what makes it fit.
+  std::optional<Plan> plan = finder_.find(held_->mask, /*caches=*/false);
+  time_ += since(start);
+  ++searches_;
+  return uncached_[held_->mask.text()] = std::move(plan);
+}
+
+const Plan& Replanner::hold(const Plan& plan) {
+  held_ = plan;
+  predicted_.clear();
+  return *held_;
+}
+
+bool Replanner::has_room(const FreezeMask& mask) {
+  ENSURE(held_.has_value(), "a run goes on from some plan");
+  if (without_room_.count(mask.text()) > 0) return false;
+  try {
+    (void)answer(mask);
+    return true;
+  } catch (const InfeasibleError&) {
+    without_room_.insert(mask.text());
+    return false;
+  }
+}
+
+Duration Replanner::time_search(Duration most, ProcessorCaches& caches) {
+  constexpr Duration kLong = std::chrono::milliseconds(50);
+  ENSURE(held_.has_value(), "there is something to ask for");
+  if (most.count() == 0 || most > kLong) return most;
+  take_expected();
+  std::array<Duration, 3> times;
+  for (Duration& time : times) {
+    caches.fill();
+    const auto start = std::chrono::steady_clock::now();
+    (void)finder_.find(held_->mask, options_.config.cache.is_on());
+    time = since(start);
+  }
+  std::sort(times.begin(), times.end());
+  return times[1];
+}
+
+PredictedTransition Replanner::predict(const FreezeMask& mask, Step epoch, Step left) {
+  ENSURE(held_.has_value(), "a transition is from some plan");
+  auto known = predicted_.find(mask.text());
+  if (known == predicted_.end()) {
+    const StepOptions step{.clip = options_.config.optimizer.clip_norm > 0};
+    const Plan next = answer(mask);
+    const Predicted predicted{
+        predict_transition(*held_, next, {options_.profile, options_.cluster}, step,
+                           overhead_.value_or(TransitionOverhead{})),
+        predict_fill(*held_, next, {options_.profile, options_.cluster}, step) /
+            batches_of(next, options_.config)};
+    known = predicted_.emplace(mask.text(), predicted).first;
+  }
+  PredictedTransition predicted = known->second.full;
+  predicted.saved_per_step /= batches_of(*held_, options_.config);
+  const int variants = count_variants(options_.config.augmentation).value_or(1);
+  const Step filling = std::min(epoch * variants, left);
+  predicted.cost += known->second.fill * filling;
+  return predicted;
+}
+
+TransitionTimes Replanner::predict_times(const Plan& before) const {
+  const TransitionOverhead overhead = overhead_.value_or(TransitionOverhead{});
+  const TransitionCost cost =
+      price_transition(before, *held_, {options_.profile, options_.cluster},
+                       find_activity(options_.profile, before.mask), overhead);
+  const Duration start = std::max(overhead.start, cost.total - cost.move - overhead.plan);
+  return {.plan = overhead.plan * searches_,
+          .move = std::max(overhead.move, cost.move),
+          .start = start};
+}
+
+}  // namespace frazil
