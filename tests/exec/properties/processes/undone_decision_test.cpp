@@ -77,6 +77,9 @@ TrainOptions autofreeze_options() {
   TrainOptions options;
   options.config = tiny_config();
   options.config.optimizer.learning_rate = 1e-2;
+  options.config.model.dropout = 0.1;
+  options.config.data.train_samples = 64;
+  options.config.data.validation_percent = 25;
   options.config.freeze.policy = AutoFreeze{.interval = 3};
   options.profile = tiny_profile(options.config);
   options.cluster = tiny_cluster(kAmpleMemory);  // for a replica on each device
@@ -89,7 +92,7 @@ TEST(UndoneDecision, IsMadeOnceAndStandsWhoeverIsLostWhileSumsAreCleared) {
   const Dataset data = load_data(options.config);
   const TrainResult expected = train(options, data);
   ASSERT_EQ(expected.phases[0].plan.pipelines.size(), 2U);
-  ASSERT_GE(masks_of(expected.trace).size(), 3U);
+  ASSERT_GE(masks_of(expected.trace).size(), 2U);
   for (const int nth : {1, 2}) {
     SCOPED_TRACE(nth);
     MortalMember member("clear sums", nth, ControlRelay::Verdict::kCutBefore);
