@@ -348,7 +348,7 @@ def check(arguments):
         complaint = with_time(STORY_STEPS, lambda steps: check_story(training, steps, random_numbers))
         plan_stages(training)
         complaint = complaint or check_too_much(training)
-        complaint = complaint or with_time(STORY_STEPS, lambda steps: check_joined_again(training, steps))
+        complaint = complaint or with_time(STORY_STEPS // 2, lambda steps: check_joined_again(training, steps))
         if complaint or arguments.changes == 0:
             return complaint
         return with_time(STEPS_A_CHANGE * (arguments.changes + 1),
