@@ -179,6 +179,7 @@ void tell_person(const std::string& sentence) {
 std::optional<JoinedWorld> find_launch(const po::variables_map& flags, const std::string& command) {
   const bool probes = flags["probe-links"].as<bool>();
   if (!probes && flags.count("listen") > 0) refuse_flags("--listen without --probe-links", "both");
+  refuse_beside_join(flags, {"probe-links", "token-file", "kernels"});
   LaunchFlags launch;
   launch.listen = optional_text(flags, "listen").value_or("");
   launch.join = optional_text(flags, "join").value_or("");
@@ -190,7 +191,9 @@ std::optional<JoinedWorld> find_launch(const po::variables_map& flags, const std
 
 ExitCode run_profile(const po::variables_map& flags, const std::string& command) {
   std::optional<JoinedWorld> joined_world = find_launch(flags, command);
-  if (joined_world && !joined_world->leads()) return serve_joined(*joined_world, tell_person);
+  if (joined_world && !joined_world->leads()) {
+    return serve_joined(*joined_world, tell_person).value_or(ExitCode::kPeerLost);
+  }
   JoinedWorld* const joined = joined_world ? &*joined_world : nullptr;
   RunConfig config = read_config(flags);
   choose_precision(flags, config);

@@ -298,13 +298,7 @@ Transport read_transport(const Flags& flags, const TrainRequest& request, int pr
 
 // Refuses what can be refused before anybody is waited for.
 void refuse_odd_launch(const Flags& flags) {
-  if (optional_text(flags, "join")) {
-    for (const auto& [name, value] : flags) {
-      if (value.defaulted() || name == "join" || name == "token-file" || name == "kernels")
-        continue;
-      refuse_flags("--join with --" + name, "--join alone, or with --token-file");
-    }
-  }
+  refuse_beside_join(flags, {"token-file", "kernels"});
   if (!is_set(flags, "restart-lost")) return;
   if (optional_text(flags, "listen")) {
     refuse_flags("--restart-lost with --listen, whose processes somebody else has launched",

@@ -69,6 +69,14 @@ void refuse_unwatched_guard(const RunConfig& config, const std::string& file) {
                    "some to validate with: the test samples decide nothing");
 }
 
+void refuse_beside_join(const Flags& flags, const std::set<std::string>& allowed) {
+  if (flags.count("join") == 0) return;
+  for (const auto& [name, value] : flags) {
+    if (value.defaulted() || name == "join" || allowed.contains(name)) continue;
+    refuse_flags("--join with --" + name, "--join alone, or with --token-file");
+  }
+}
+
 void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file) {
   const std::int64_t samples = data.train.count();
   if (config.batch_size <= samples) return;

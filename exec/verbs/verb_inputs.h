@@ -3,6 +3,7 @@
 // name and check the machine and the output places.
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "exec/config/configured_data.h"
@@ -25,6 +26,8 @@ void choose_seed(const Flags& flags, RunConfig& config);
 // InputError for another word, for --gpus of cores, and if there is no GPU to use. Must be called
 // before the first backward pass, for it opens the plug-in (exec/devices/load_accelerator.h).
 DeviceChoice read_processors(const Flags& flags, const std::string& word = "cpu");
+// Refuses each flag but `allowed` beside --join, for the leader of the run has decided all else.
+void refuse_beside_join(const Flags& flags, const std::set<std::string>& allowed);
 // Makes sure that an epoch has at least one whole batch. Throws InputError naming `file`, the
 // run's, if not.
 void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file);
