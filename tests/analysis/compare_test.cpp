@@ -112,8 +112,10 @@ TEST(Compare, ListsActionsWithoutCounterpartInOrder) {
 TEST(Compare, FindsTheBarrierOfTheOtherSideOnWhateverLane) {
   Timeline predicted = one_forward(100, 0);
   Timeline measured = one_forward(100, 4);
-  add_span(predicted, 0, Lane::kHost, stage_action(0, Kind::kBarrier, 0), 100, 110);
-  add_span(measured, 0, Lane::kCollective, stage_action(0, Kind::kBarrier, 0, 4), 100, 130);
+  Action barrier = make_stage_action(PipelineId{0}, StageId{0}, Kind::kBarrier);
+  add_span(predicted, 0, Lane::kHost, barrier, 100, 110);
+  barrier.step = 4;
+  add_span(measured, 0, Lane::kCollective, barrier, 100, 130);
   const Comparison comparison = compare(predicted, measured);
   EXPECT_TRUE(comparison.only_predicted.empty());
   EXPECT_TRUE(comparison.only_measured.empty());
