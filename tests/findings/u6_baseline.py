@@ -223,7 +223,7 @@ def check_shared_cores(training):
     share = f"{cores + 1} devices share the {cores} core"
     for command in (f"profile --run run.json --devices {cores + 1} --rounds 1 --steps 2 --cluster-out wide.json",
                     "train --run run.json --profile model.json --cluster wide.json --steps 1",
-                    "plan --profile model.json --cluster wide.json --batch 16 --micro-batch 4 --max-stages 2 --out wide_plan.json",
+                    "plan --profile model.json --cluster wide.json --batch 16 --micro-batch 4 --max-stages 2 --schedules gpipe,1f1b --out wide_plan.json",
                     "verify --run run.json --cluster wide.json --plan wide_plan.json --blocks 2 --steps 1"):
         done = training.run(*command.split())
         if (share in done.stderr) != (not command.startswith("plan")):
@@ -261,7 +261,7 @@ def check_plan(name):
     complaint = check_shared_cores(training)
     if complaint:
         return complaint
-    planned = training.run("plan", *"--profile model.json --cluster cluster.json --batch 16 --micro-batch 4 --max-stages 2 --out plan.json".split())
+    planned = training.run("plan", *"--profile model.json --cluster cluster.json --batch 16 --micro-batch 4 --max-stages 2 --schedules gpipe,1f1b --out plan.json".split())
     if planned.returncode:
         return f"plan exits {planned.returncode}: {planned.stderr.strip()}"
     verify = "verify --run run.json --cluster cluster.json --plan plan.json --blocks 16 --steps 4 --quiet --json".split()
