@@ -19,8 +19,8 @@ const NcclTable& load_nccl(const std::filesystem::path& plugin = default_nccl_pl
 // InputError if none has.
 std::string interface_of(const std::string& address);
 // Has NCCL listen and connect through the interface of this address alone (NCCL_SOCKET_IFNAME),
-// unless the environment names one. Called before the first call of the table; no other thread reads
-// the environment meanwhile.
+// unless the environment names one. Called before the first call of the table; no other thread
+// reads the environment meanwhile.
 void bind_nccl(const std::string& address = "127.0.0.1");
 
 }  // namespace frazil
