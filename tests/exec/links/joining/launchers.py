@@ -90,7 +90,7 @@ def check_torchrun(options, environment):
 def elastic_agent(options, *arguments):
     torchrun = [options.python, "-m", "torch.distributed.run", "--nnodes=1:4", "--max-restarts=3", "--nproc-per-node=2"]
     meeting = ["--rdzv-backend=c10d", "--rdzv-id=elastic", f"--rdzv-endpoint=127.0.0.1:{find_free_port()}"]
-    return [*torchrun, *meeting, "--rdzv-conf=last_call_timeout=3", "--monitor-interval=0.2", "--no-python", options.program, *arguments]
+    return [*torchrun, *meeting, "--rdzv-conf=last_call_timeout=3", "--monitor-interval=0.2", "--no-python", "--", options.program, *arguments]
 
 
 def check_elastic(options, environment):
@@ -134,4 +134,5 @@ def main():
         sys.exit(f"found {left} left behind, expected nothing")
 
 
-main()
+if __name__ == "__main__":
+    main()
