@@ -44,9 +44,9 @@ Durations collect_durations(const Timeline& timeline) {
 
 // A wait for a message and the host's own overhead have no counterpart on the other side: the
 // simulator has no task for the wait, the executor no action for the overhead. What all wait for
-// has one, wherever it is drawn.
+// is drawn on other lanes, and not at all by the simulator where one process waits for itself.
 bool has_counterpart(const Span& span) {
-  if (span.action.kind == ActionKind::kBarrier) return true;
+  if (span.action.kind == ActionKind::kBarrier) return false;
   return span.lane != Lane::kReceive && span.lane != Lane::kHost;
 }
 

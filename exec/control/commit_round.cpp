@@ -64,9 +64,4 @@ void CommitRound::undo(const std::string& cause) {
   decided_.notify_all();
 }
 
-bool CommitRound::is_committed() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return is_committed_;
-}
-
 }  // namespace frazil

@@ -53,8 +53,6 @@ class CommitRound {
   // An undo leaves a step done that is committed, and undoes all that follow in this world.
   void commit(Step step);
   void undo(const std::string& cause);
-  // True if the present step has been committed.
-  bool is_committed() const;
 
  private:
   bool is_decided() const;

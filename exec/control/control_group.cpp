@@ -14,9 +14,10 @@ constexpr std::uint64_t kGuestJob = 0;
 
 }  // namespace
 
-ControlGroup::ControlGroup(NameOf name_of, Calls calls)
+ControlGroup::ControlGroup(NameOf name_of, Calls calls, Duration patience)
     : name_of_(std::move(name_of)),
       calls_(std::move(calls)),
+      patience_(patience),
       round_([this](Step step,
                     std::vector<std::string> notes) { note_ready(0, step, std::move(notes)); },
              [this](const std::function<bool()>& holds) { watch_.look_until(holds); }),
@@ -75,7 +76,9 @@ std::set<int> ControlGroup::members() const {
   return members_;
 }
 
+// Waits for whoever tells of a loss just now: what he ends must not be the job that comes next.
 std::map<int, std::string> ControlGroup::take_lost() {
+  const std::lock_guard<std::mutex> telling(losing_);
   const std::lock_guard<std::mutex> lock(mutex_);
   return std::exchange(lost_, {});
 }
@@ -160,7 +163,7 @@ std::vector<MemberReply> ControlGroup::collect() {
     });
   }
   // Ticks, since this process itself may have been stopped.
-  TickCount silent(calls_.patience);
+  TickCount silent(patience_);
   std::unique_lock<std::mutex> lock(mutex_);
   while (!answered_.wait_for(lock, silent.tick(), [this] { return job_.waited.empty(); })) {
     const bool is_over = job_.cause || job_.is_committed;
@@ -168,7 +171,7 @@ std::vector<MemberReply> ControlGroup::collect() {
     const std::set<int> hung = job_.waited;
     lock.unlock();
     for (const int process : hung) {
-      give_up(process, "has not said in " + to_text(calls_.patience) + " how its job has ended");
+      give_up(process, "has not said in " + to_text(patience_) + " how its job has ended");
     }
     lock.lock();
   }
@@ -256,6 +259,7 @@ std::string ControlGroup::say_lost(int process, const std::string& why) const {
 
 void ControlGroup::lose(int process, const std::string& why, Duration unheard) {
   const std::string sentence = say_lost(process, why);
+  const std::lock_guard<std::mutex> telling(losing_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (guests_.contains(process)) {

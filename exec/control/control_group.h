@@ -47,14 +47,13 @@ class ControlGroup {
     std::function<void(const std::string& sentence)> abort;
     // A member has not been heard of for long, or is heard of again.
     std::function<void(const Silence&)> suspect;
-    // For a member to say how a job has ended that is over.
-    Duration patience = std::chrono::minutes(10);
   };
 
   // Names a process by its ranks, as "rank 1" or "ranks 2 and 3", for sentences.
   using NameOf = std::function<std::string(int process)>;
 
-  ControlGroup(NameOf name_of, Calls calls);
+  // `patience`: for a member to say how a job has ended that is over.
+  ControlGroup(NameOf name_of, Calls calls, Duration patience = std::chrono::minutes(10));
   ~ControlGroup();
 
   // Admits a member, as process `process` > 0, over a connection that is ready.
@@ -85,8 +84,9 @@ class ControlGroup {
   void give_up(int process, const std::string& why);
 
   // Begins a job: all members do it. Then collect() waits until all have answered, failed or been
-  // lost. A member that says nothing for long, though the job is over, is given up. `voters` are the processes, this one (0) included where it has some, whose devices vote
-  // before they update; empty for a job without a commit.
+  // lost, and gives up a member that says nothing for long though the job is over. `voters` are the
+  // processes, this one (0) included where it has some, whose devices vote before they update;
+  // empty for a job without a commit.
   void order(const std::string& job, const std::set<int>& voters = {}, Step step = 0);
   std::vector<MemberReply> collect();
   // Ends the job everywhere, with this cause, unless it is committed. May be called by any thread.
@@ -121,6 +121,8 @@ class ControlGroup {
 
   NameOf name_of_;
   Calls calls_;
+  Duration patience_;
+  std::mutex losing_;         // held while a loss is noted and told; taken before the next one
   mutable std::mutex mutex_;  // guards all below but the last two
   std::condition_variable answered_;
   std::set<int> members_;

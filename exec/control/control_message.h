@@ -78,6 +78,10 @@ struct BeatMessage {
 };
 
 // From the leader: the run is over for the member, which ends with this exit code.
+// The code of a StopMessage to a member that is to join again: the run goes on from its newest
+// checkpoint.
+inline constexpr int kJoinAgain = -1;
+
 struct StopMessage {
   std::int32_t code = 0;
   std::string sentence;

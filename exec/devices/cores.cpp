@@ -18,9 +18,14 @@ std::vector<int> allowed_cores() {
 void keep_to_cores(std::size_t first, std::size_t count) {
   const std::vector<int> cores = allowed_cores();
   if (first + count > cores.size()) return;
+  const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(first);
+  keep_to({begin, begin + static_cast<std::ptrdiff_t>(count)});
+}
+
+void keep_to(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (std::size_t i = first; i < first + count; ++i) CPU_SET(cores[i], &set);
+  for (const int core : cores) CPU_SET(core, &set);
   (void)sched_setaffinity(0, sizeof set, &set);
 }
 

@@ -13,5 +13,7 @@ std::vector<int> allowed_cores();
 // allowed. Pinning is a matter of speed alone: where it is forbidden, or there are fewer cores,
 // nothing changes.
 void keep_to_cores(std::size_t first, std::size_t count);
+// Keeps it to these, of the system's numbers, as far as they are allowed.
+void keep_to(const std::vector<int>& cores);
 
 }  // namespace frazil

@@ -169,8 +169,6 @@ class Run {
   // Requires: replicas hold the same bits.
   std::uint64_t weight_hash();
   const Plan& plan() const { return pool_.program().plan; }
-  // True if processes may come while the run goes on.
-  bool may_grow() const { return door_.has_value(); }
   const ModelSpec& model() const { return pool_.model(); }
   const ModelProfile& structure() const { return pool_.structure(); }
   // Returns the devices of this process.

@@ -41,9 +41,10 @@ struct TrainOptions {
   // Over so many processes the devices are spread; the run may begin with fewer of them, and others
   // may come. 0: as many as it begins with.
   int places = 0;
+  bool processes_may_come = false;  // to places that are vacant
   // Makes the processes of the run; none: all devices are in this one.
   std::function<RunWorld()> world = {};
-  // Members that are dismissed with kJoinAgain (exec/train/processes/run_world.h) do so.
+  // Members that are dismissed with kJoinAgain (exec/control/control_message.h) do so.
   bool members_join_again = false;
   std::string command;
   // If given, the run is journaled and checkpointed, and may go on from where it ended.

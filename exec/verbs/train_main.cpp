@@ -75,9 +75,8 @@ po::options_description describe_flags() {
       ("token-file", text_value("FILE"),
        "32 random bytes, mode 0600, that prove who belongs to a run beyond this host")  //
       ("transport", known_value("WORD", kTransportWords),
-       "what carries tensors between processes: sockets (default), gloo (PyTorch's own, slower), "
-       "or "
-       "nccl between the GPUs of --device cuda")                            //
+       "what carries tensors between processes: sockets (default), gloo, PyTorch's own and slower, "
+       "or nccl between the GPUs of --device cuda")                         //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
       ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
@@ -354,7 +353,7 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   options.stop = [&] { return signals.received() != 0; };
   std::optional<MemberProcesses> members;  // outlives the run that it serves
   const int processes = count_processes(flags, devices, joined);
-  if (!joined && optional_text(flags, "token-file")) {
+  if (!joined && processes > 1 && optional_text(flags, "token-file")) {
     refuse_flags("--token-file for a run that nobody joins", "--listen, --join or a launcher");
   }
   options.places = count_places(flags, processes, devices);
@@ -366,6 +365,7 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   if (transport == Transport::kGloo && (restarts || options.places > processes)) {
     refuse_flags("--transport gloo for processes that come later", "one of the two");
   }
+  options.processes_may_come = restarts || options.places > processes;
   if (options.places > 1) {
     spread_over(options.cluster, options.places);
     check_places(options, processes);

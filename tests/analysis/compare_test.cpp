@@ -108,8 +108,8 @@ TEST(Compare, ListsActionsWithoutCounterpartInOrder) {
   EXPECT_EQ(comparison.only_measured, (std::vector<std::string>{"0B2", "0B9", "0B10"}));
 }
 
-// The simulator draws what all wait for on the host, the executor on each device.
-TEST(Compare, FindsTheBarrierOfTheOtherSideOnWhateverLane) {
+// The simulator draws what all wait for on the host, the executor on each device, where it has it.
+TEST(Compare, MissesNoBarrier) {
   Timeline predicted = one_forward(100, 0);
   Timeline measured = one_forward(100, 4);
   Action barrier = make_stage_action(PipelineId{0}, StageId{0}, Kind::kBarrier);

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <utility>
 
+#include "exec/control/control_message.h"
 #include "exec/devices/steady_time.h"
 #include "exec/measuring/processor_caches.h"
 #include "exec/train/plans/memory_probe.h"
-#include "exec/train/processes/run_world.h"
 #include "planner/what_if/plan_changes.h"
 #include "profiles/error.h"
 
@@ -49,7 +49,7 @@ ElasticPlan::Transitioned ElasticPlan::transition_to(const FreezeMask& mask, Ste
   if (options_.durable && plan.versions != WeightVersions::kSync) {
     throw InfeasibleError("a plan with weight versions cannot be checkpointed");
   }
-  if (run_.may_grow() && plan.versions != WeightVersions::kSync) {
+  if (options_.processes_may_come && plan.versions != WeightVersions::kSync) {
     throw InfeasibleError(
         "a plan with weight versions ends with any process that is lost, so no others can come");
   }

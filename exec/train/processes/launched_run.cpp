@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "exec/control/control_message.h"
+#include "exec/devices/cores.h"
 #include "exec/devices/kernel_facts.h"
 #include "exec/disk/hashes.h"
 #include "exec/links/joining/join_token.h"
@@ -71,9 +73,11 @@ std::optional<JoinedWorld> join_launch(const LaunchFlags& flags, const std::stri
 std::optional<ExitCode> serve_joined(JoinedWorld& joined,
                                      const std::function<void(const std::string&)>& tell) {
   LateSockets late = late_sockets_of(joined);
+  const std::vector<int> cores = allowed_cores();
   const StopMessage stop = serve_run(joined.process, std::move(joined.control.at(0)),
                                      std::move(joined.peers), std::move(late));
   if (stop.code == kJoinAgain) {
+    keep_to(cores);  // it may get another place
     tell(stop.sentence + "; this process joins again");
     return std::nullopt;
   }

@@ -70,7 +70,10 @@ class MemberRun {
     refuse_other_bits(setup, data_);
     PoolPlace place = place_of(setup.process_of, process);
     place.has_core_per_rank = setup.has_core_per_rank;
-    if (setup.speaks_nccl) place.nccl = &load_nccl();
+    if (setup.speaks_nccl) {
+      bind_nccl(hosts.own);
+      place.nccl = &load_nccl();
+    }
     if (setup.has_core_per_rank)
       keep_to_cores(place.first.index(), static_cast<std::size_t>(place.count));
     pool_ = std::make_unique<DevicePool>(make_model(config_), config_.optimizer, config_.seed,
@@ -129,7 +132,6 @@ class MemberRun {
 StopMessage serve_run(int process, Descriptor control, std::vector<PeerSockets> peers,
                       LateSockets late) {
   const ProcessHosts hosts = find_hosts(control);
-  bind_nccl(hosts.own);  // before there are threads, though only the setup will say who uses it
   std::atomic<DevicePool*> pool{nullptr};
   ControlMember member(std::move(control), [&pool](const std::string& sentence) {
     if (DevicePool* const devices = pool.load()) devices->abort(sentence);

@@ -243,7 +243,8 @@ RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> p
   std::shared_ptr<PeerLinks> links;
   RunWorld::Join join;
   std::uint16_t gloo_port = 0;
-  const std::string own_host = find_hosts(members.begin()->second).own;
+  const std::string own_host =
+      members.empty() ? ProcessHosts{}.own : find_hosts(members.begin()->second).own;
   if (transport == Transport::kGloo) {
     GlooPlace place = lead_by_gloo(own_host, places);
     gloo_port = place.store.port;

@@ -26,10 +26,6 @@ struct ProcessHosts {
 };
 ProcessHosts find_hosts(const Descriptor& control);
 
-// The exit code with which a leader dismisses members that are to join again: the run goes on from
-// its newest checkpoint.
-inline constexpr int kJoinAgain = -1;
-
 // Spreads so many devices over processes, as evenly as can be, the first ones getting more. Returns
 // the process of each device. Requires: 1 <= processes <= devices.
 std::vector<int> spread_devices(int devices, int processes);

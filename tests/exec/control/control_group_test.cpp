@@ -250,8 +250,8 @@ TEST_F(ControlGroupTest, CountsAMemberThatIsGivenUpAsLost) {
 }
 
 TEST(ControlGroup, GivesUpAMemberThatLivesAndNeverEndsItsJob) {
-  ControlGroup group(
-      name_of, {.abort = [](const std::string&) {}, .suspect = {}, .patience = milliseconds(300)});
+  ControlGroup group(name_of, {.abort = [](const std::string&) {}, .suspect = {}},
+                     milliseconds(300));
   SocketPair pair = make_socket_pair();
   const ControlMember hung(std::move(pair[1]), [](const std::string&) {});
   group.admit(1, std::move(pair[0]));
