@@ -160,7 +160,8 @@ def check_hosts(runs, one):
         wait_for(lambda: leader.poll() is not None or "listening at" in told.read_text())
         if leader.poll() is not None:
             raise Failed(f"--listen exits {leader.returncode}: {one_line(told.read_text())}")
-        join = f"{FRAZIL} train --join {told.read_text().split("listening at ")[1].split()[0]}"
+        address = told.read_text().split("listening at ")[1].split()[0]
+        join = f"{FRAZIL} train --join {address}"
         others = [subprocess.Popen(words, cwd=runs.training.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                   for words in (join.split(), [*apart, "sh", "-c", f"{join} & {join}; wait"])]
         out, _ = leader.communicate(timeout=120)
