@@ -3,6 +3,8 @@
 // parameters and of what comes over its edges. Some layers have a loss. Functions make models
 // (exec/models/vit.h); nothing here knows a particular one.
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -31,6 +33,8 @@ struct ParameterSpec {
   // in the first of these layers. Each of them holds a copy, so that layers move freely. A layer
   // with a tied parameter has no other parameters.
   std::string tied = {};
+  // The start value, if a file gives it; nobody writes it.
+  at::Tensor value = {};
 };
 
 // Specify the parameters of a linear map from `in` to `out` values, which start uniform in
