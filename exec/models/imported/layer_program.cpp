@@ -1,6 +1,7 @@
 #include "exec/models/imported/layer_program.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/ivalue.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -82,7 +83,7 @@ LayerProgram::LayerProgram(const ImportedModel& model, const ProgramSource& sour
 void LayerProgram::fold(Tensors& values, const std::vector<bool>& given) {
   const c10::NoGradGuard no_grad;
   const RandomKey key;
-  torch::jit::Stack stack;
+  Stack stack;
   std::vector<bool> is_fixed = given;
   // A constant that some node writes into has another value afterwards.
   const std::vector<std::size_t> shared = find_shared_memory(nodes_, slots_);
@@ -221,7 +222,7 @@ Tensors LayerProgram::run(const LayerCall& call) const {
                     .training = call.training},
       .layer = call.layer,
       .key = call.key};
-  torch::jit::Stack stack;
+  Stack stack;
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     const Step& step = steps_[n];
     if (!run_known(step, values, call)) {

@@ -1,6 +1,7 @@
 #include "exec/models/imported/node_arguments.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 
@@ -285,8 +286,11 @@ NodeArguments::NodeArguments(const ImportedNode& node, const c10::FunctionSchema
   }
 }
 
-void NodeArguments::fill(torch::jit::Stack& stack, const Tensors& values,
-                         const ArgumentCall& call) const {
+NodeArguments::NodeArguments(NodeArguments&&) noexcept = default;
+
+NodeArguments::~NodeArguments() = default;
+
+void NodeArguments::fill(Stack& stack, const Tensors& values, const ArgumentCall& call) const {
   stack.insert(stack.end(), known_.begin(), known_.end());
   for (const Hole& hole : holes_) fill(stack[hole.argument], hole, values, call);
 }

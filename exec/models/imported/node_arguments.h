@@ -2,19 +2,25 @@
 // The arguments of a node as its operation's schema wants them: what is known before a call is
 // converted once, and what is not is a hole that each call fills.
 
-#include <ATen/core/function_schema.h>
-#include <ATen/core/stack.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exec/models/imported/imported_graph.h"
 #include "exec/tensors/tensors.h"
 
+namespace c10 {
+struct FunctionSchema;
+struct IValue;
+}  // namespace c10
+
 namespace frazil {
 
+using Stack = std::vector<c10::IValue>;            // what the dispatcher takes arguments from
 using Slots = std::map<std::string, std::size_t>;  // places of a program's values, by name
 
 // What arguments depend on besides values.
@@ -31,9 +37,11 @@ class NodeArguments {
   // set becomes the call's.
   NodeArguments(const ImportedNode& node, const c10::FunctionSchema& schema, const Slots& slots,
                 const std::string& file);
+  NodeArguments(NodeArguments&&) noexcept;
+  ~NodeArguments();
 
   // Puts all arguments on an empty stack.
-  void fill(torch::jit::Stack& stack, const Tensors& values, const ArgumentCall& call) const;
+  void fill(Stack& stack, const Tensors& values, const ArgumentCall& call) const;
 
   const std::vector<std::size_t>& reads() const { return reads_; }  // slots, once per use
   bool depends_on_samples() const;
@@ -68,7 +76,7 @@ class NodeArguments {
   bool has(Hole::Kind kind) const;
 
   const c10::FunctionSchema& schema_;  // the dispatcher's, which lives as long as the program
-  torch::jit::Stack known_;
+  Stack known_;
   std::vector<Hole> holes_;
   std::vector<std::size_t> reads_;
 };

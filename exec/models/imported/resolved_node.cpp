@@ -1,6 +1,7 @@
 #include "exec/models/imported/resolved_node.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -70,10 +71,10 @@ ResolvedNode::ResolvedNode(const ImportedNode& node, const ImportedGraph& graph,
                            Randomness randomness, Slots& slots, const std::string& file)
     : node_(&node),
       file_(file),
-      op_(find_operator(node, file)),
+      op_(std::make_shared<const c10::OperatorHandle>(find_operator(node, file))),
       randomness_(randomness),
-      arguments_(node, op_.schema(), slots, file) {
-  check_schema(node, graph, op_.schema(), file);
+      arguments_(node, op_->schema(), slots, file) {
+  check_schema(node, graph, op_->schema(), file);
   kind_ = find_kind();
   if (draws() && !node.draw) fail("no random key for " + place_of(node), "the index of its draw");
   find_effects();
@@ -85,8 +86,8 @@ void ResolvedNode::fail(const std::string& found, const std::string& expected) c
 }
 
 ResolvedNode::Kind ResolvedNode::find_kind() const {
-  const std::string& name = op_.schema().name();
-  if (op_.schema().argumentIndexWithName("running_mean")) return Kind::kStatistics;
+  const std::string& name = op_->schema().name();
+  if (op_->schema().argumentIndexWithName("running_mean")) return Kind::kStatistics;
   const bool is_off = is_real_zero(arguments_.known("p"));
   const bool may_drop = arguments_.depends_on_training() && !is_off;
   if (name == "aten::dropout") return may_drop ? Kind::kDropout : Kind::kPlain;
@@ -105,9 +106,9 @@ ResolvedNode::Kind ResolvedNode::find_kind() const {
 
 // Returns what to do with an operation that PyTorch says may draw.
 ResolvedNode::Kind ResolvedNode::find_other_kind() const {
-  const bool has_generator = op_.schema().argumentIndexWithName("generator").has_value();
-  const bool is_dropout = op_.schema().name().find("dropout") != std::string::npos;
-  if (!has_generator && !is_dropout && !op_.hasTag(at::Tag::nondeterministic_seeded)) {
+  const bool has_generator = op_->schema().argumentIndexWithName("generator").has_value();
+  const bool is_dropout = op_->schema().name().find("dropout") != std::string::npos;
+  if (!has_generator && !is_dropout && !op_->hasTag(at::Tag::nondeterministic_seeded)) {
     return Kind::kPlain;
   }
   const auto is_off = [this](const char* flag) {
@@ -124,7 +125,7 @@ ResolvedNode::Kind ResolvedNode::find_other_kind() const {
 }
 
 void ResolvedNode::find_effects() {
-  const c10::FunctionSchema& schema = op_.schema();
+  const c10::FunctionSchema& schema = op_->schema();
   bool is_noted = false;
   for (std::size_t a = 0; a < schema.arguments().size(); ++a) {
     const c10::AliasInfo* const alias = schema.arguments()[a].alias_info();
@@ -135,12 +136,12 @@ void ResolvedNode::find_effects() {
     if (slot && is_statistic && arguments_.depends_on_training()) writes_.push_back(*slot);
   }
   const bool is_composite =
-      op_.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+      op_->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   may_alias_ = is_noted || (is_composite && !gives_fresh_memory(schema.name()));
 }
 
 void ResolvedNode::check_results(Slots& slots) {
-  const std::vector<c10::Argument>& returns = op_.schema().returns();
+  const std::vector<c10::Argument>& returns = op_->schema().returns();
   if (node_->results.size() != returns.size()) {
     fail(std::to_string(node_->results.size()) + " results of " + place_of(*node_),
          std::to_string(returns.size()));
@@ -168,10 +169,10 @@ void ResolvedNode::check_results(Slots& slots) {
 }
 
 bool ResolvedNode::detaches() const {
-  return node_->has_no_gradient || op_.schema().name().starts_with("aten::detach");
+  return node_->has_no_gradient || op_->schema().name().starts_with("aten::detach");
 }
 
-void ResolvedNode::run(Tensors& values, torch::jit::Stack& stack, const NodeCall& call) const {
+void ResolvedNode::run(Tensors& values, Stack& stack, const NodeCall& call) const {
   const c10::AutoGradMode mode(c10::GradMode::is_enabled() && !node_->has_no_gradient);
   arguments_.fill(stack, values, call.arguments);
   try {
@@ -184,14 +185,14 @@ void ResolvedNode::run(Tensors& values, torch::jit::Stack& stack, const NodeCall
 }
 
 std::size_t ResolvedNode::argument_index(std::string_view name) const {
-  return static_cast<std::size_t>(op_.schema().argumentIndexWithName(name).value());
+  return static_cast<std::size_t>(op_->schema().argumentIndexWithName(name).value());
 }
 
-void ResolvedNode::perform(torch::jit::Stack& stack, const NodeCall& call) const {
+void ResolvedNode::perform(Stack& stack, const NodeCall& call) const {
   if (kind_ == Kind::kAttention && !call.arguments.training) {
     // It has no flag for training; modules pass a rate of zero instead.
     stack[argument_index("dropout_p")] = 0.0;
-    op_.callBoxed(stack);
+    op_->callBoxed(stack);
     return;
   }
   if (randomness_ == Randomness::kKeyed) {
@@ -203,10 +204,10 @@ void ResolvedNode::perform(torch::jit::Stack& stack, const NodeCall& call) const
     }
     if (draws()) return draw(stack, call);
   }
-  op_.callBoxed(stack);
+  op_->callBoxed(stack);
 }
 
-void ResolvedNode::draw(torch::jit::Stack& stack, const NodeCall& call) const {
+void ResolvedNode::draw(Stack& stack, const NodeCall& call) const {
   const DrawPlace place{call.layer, static_cast<std::uint64_t>(*node_->draw)};
   const auto argument = [&](std::string_view name) -> const c10::IValue& {
     return stack[argument_index(name)];
@@ -234,10 +235,10 @@ void ResolvedNode::draw(torch::jit::Stack& stack, const NodeCall& call) const {
                             " draws for all of it");
     }
     stack[argument_index("generator")] = make_generator(place, call.key);
-    return op_.callBoxed(stack);
+    return op_->callBoxed(stack);
   }
   const c10::IValue& train = argument("train");
-  if (train.isBool() && !train.toBool()) return op_.callBoxed(stack);
+  if (train.isBool() && !train.toBool()) return op_->callBoxed(stack);
   const at::Tensor x = stack.front().toTensor();
   const double rate = argument("p").toDouble();
   if (kind_ == Kind::kDropout) return answer({drop_by_key(x, rate, place, call.key)});
@@ -250,7 +251,7 @@ void ResolvedNode::draw(torch::jit::Stack& stack, const NodeCall& call) const {
   answer({std::move(output), std::move(mask)});
 }
 
-void ResolvedNode::take_results(torch::jit::Stack& stack, Tensors& values) const {
+void ResolvedNode::take_results(Stack& stack, Tensors& values) const {
   for (std::size_t r = 0; r < results_.size(); ++r) {
     const std::vector<std::size_t>& places = results_[r];
     if (!node_->results[r].is_list) {

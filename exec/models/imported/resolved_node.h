@@ -1,9 +1,8 @@
 #pragma once
 // A node of a layer with its operation found in libtorch's dispatcher.
 
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +11,10 @@
 #include "exec/models/imported/imported_graph.h"
 #include "exec/models/imported/node_arguments.h"
 #include "exec/tensors/keyed_random.h"
+
+namespace c10 {
+class OperatorHandle;
+}
 
 namespace frazil {
 
@@ -37,7 +40,7 @@ class ResolvedNode {
   // Reads tensors of `values` and puts the results there. `stack` is scratch and is left empty.
   // Throws InfeasibleError for what cannot be done with this call, and c10::Error of the operation
   // with its place.
-  void run(Tensors& values, torch::jit::Stack& stack, const NodeCall& call) const;
+  void run(Tensors& values, Stack& stack, const NodeCall& call) const;
 
   const ImportedNode& node() const { return *node_; }
   const NodeArguments& arguments() const { return arguments_; }
@@ -64,14 +67,14 @@ class ResolvedNode {
   void find_effects();
   void check_results(Slots& slots);
   std::size_t argument_index(std::string_view name) const;
-  void perform(torch::jit::Stack& stack, const NodeCall& call) const;
-  void draw(torch::jit::Stack& stack, const NodeCall& call) const;
-  void take_results(torch::jit::Stack& stack, Tensors& values) const;
+  void perform(Stack& stack, const NodeCall& call) const;
+  void draw(Stack& stack, const NodeCall& call) const;
+  void take_results(Stack& stack, Tensors& values) const;
   [[noreturn]] void fail(const std::string& found, const std::string& expected) const;
 
   const ImportedNode* node_;  // of the model, which outlives the program
   std::string file_;
-  c10::OperatorHandle op_;
+  std::shared_ptr<const c10::OperatorHandle> op_;
   Randomness randomness_;
   NodeArguments arguments_;
   Kind kind_ = Kind::kPlain;
