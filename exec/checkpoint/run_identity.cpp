@@ -37,17 +37,6 @@ void add_trace(TraceFreeze& trace, Keys& keys) {
   if (trace.rates) keys["freeze.trace.rates"] = to_json(FreezePolicy(*trace.rates));
 }
 
-std::string hash_samples(const Samples& data) {
-  std::uint64_t hash = 0;
-  Tensors samples = data.inputs;
-  samples.push_back(data.labels);
-  for (const at::Tensor& tensor : samples) {
-    const at::Tensor whole = tensor.contiguous();
-    hash = hash_bytes(whole.const_data_ptr(), whole.nbytes(), hash);
-  }
-  return to_hex(hash);
-}
-
 }  // namespace
 
 RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
@@ -65,8 +54,8 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
     keys["precision.instructions"] = narrow_instructions(present_kernels());
   }
   keys["model.hash"] = model_hash;
-  keys["data.hash"] = hash_samples(data.train);
-  if (data.validation.count() > 0) keys["data.validation_hash"] = hash_samples(data.validation);
+  keys["data.hash"] = to_hex(data.train.hash());
+  if (data.validation.count() > 0) keys["data.validation_hash"] = to_hex(data.validation.hash());
   keys["steps"] = std::to_string(steps);
   return {model_hash, hash_keys(keys), keys};
 }

@@ -285,7 +285,7 @@ TEST_F(DurableTraining, OfOtherSamplesIsAnotherRun) {
   narrow.precision = Precision::kBf16;
   EXPECT_NE(identify_run(narrow, "a", data_, 18), same);
   EXPECT_EQ(identify_run(narrow, "a", data_, 18).keys.at("precision"), "bf16");
-  data_.train.inputs.at(0).view(-1)[7] += 1;
+  data_.train.whole().inputs.at(0).view(-1)[7] += 1;
   EXPECT_NE(identify_run(options_.config, "a", data_, 18), same);
 }
 
