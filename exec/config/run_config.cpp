@@ -148,6 +148,19 @@ VitConfig parse_model(const JsonCursor& object, DataConfig::Kind data) {
   return model;
 }
 
+// Takes "schedule", or the boolean "cosine" that stands for two of its values.
+RateSchedule take_schedule(JsonFields& fields) {
+  const Given schedule = fields.optional("schedule");
+  const Given cosine = fields.optional("cosine");
+  if (schedule && cosine) {
+    cosine->fail(
+        "\"cosine\" beside \"schedule\"",
+        "one of them: \"cosine\": true is \"schedule\": \"cosine\", and false \"constant\"");
+  }
+  if (cosine) return cosine->boolean() ? RateSchedule::kCosine : RateSchedule::kConstant;
+  return static_cast<RateSchedule>(read_name(schedule, kRateSchedules));
+}
+
 OptimizerConfig parse_optimizer(const JsonCursor& object) {
   OptimizerConfig optimizer;
   JsonFields fields(object);
@@ -164,7 +177,7 @@ OptimizerConfig parse_optimizer(const JsonCursor& object) {
       take(fields, "momentum", Range::kFraction, optimizer.momentum);
       break;
   }
-  if (const Given cosine = fields.optional("cosine")) optimizer.cosine = cosine->boolean();
+  optimizer.schedule = take_schedule(fields);
   take(fields, "warm_up_steps", 0, kLargestSteps, optimizer.warm_up_steps);
   take(fields, "clip_norm", Range::kNotNegative, optimizer.clip_norm);
   fields.finish();

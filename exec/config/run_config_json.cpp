@@ -94,7 +94,8 @@ std::string to_json(const OptimizerConfig& optimizer) {
       members.emplace_back("momentum", number_text(optimizer.momentum));
       break;
   }
-  members.emplace_back("cosine", optimizer.cosine ? "true" : "false");
+  members.emplace_back("schedule",
+                       name_text(kRateSchedules, static_cast<std::size_t>(optimizer.schedule)));
   members.emplace_back("warm_up_steps", std::to_string(optimizer.warm_up_steps));
   members.emplace_back("clip_norm", number_text(optimizer.clip_norm));
   return object_text(members);

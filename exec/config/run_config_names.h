@@ -14,6 +14,7 @@ inline constexpr double kLargestNumber = 1e9;  // of a number that is no count
 inline constexpr std::array<std::string_view, 3> kDataKinds{"digits", "synthetic",
                                                             "random-hierarchy"};
 inline constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"};
+inline constexpr std::array<std::string_view, 3> kRateSchedules{"cosine", "linear", "constant"};
 inline constexpr std::array<std::string_view, 2> kReductionModes{"exact", "fast"};
 inline constexpr std::array<std::string_view, 2> kBatchGrowths{"none", "with-pipelines"};
 inline constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};

@@ -72,10 +72,19 @@ double learning_rate(const OptimizerConfig& config, Step step, Step steps) {
     return config.learning_rate * static_cast<double>(step + 1) / static_cast<double>(warm_up);
   }
   // A run that consists of warm-up has no steps left over which the rate could fall.
-  if (!config.cosine || steps == warm_up) return config.learning_rate;
-  const double progress =
-      static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up);
-  return config.learning_rate * (1 + std::cos(std::numbers::pi * progress)) / 2;
+  if (steps == warm_up) return config.learning_rate;
+  const auto falling = static_cast<double>(steps - warm_up);
+  switch (config.schedule) {
+    case RateSchedule::kCosine: {
+      const double progress = static_cast<double>(step - warm_up) / falling;
+      return config.learning_rate * (1 + std::cos(std::numbers::pi * progress)) / 2;
+    }
+    case RateSchedule::kLinear:
+      return config.learning_rate * (static_cast<double>(steps - step) / falling);
+    case RateSchedule::kConstant:
+      return config.learning_rate;
+  }
+  ENSURE(false, "unknown schedule");
 }
 
 }  // namespace frazil

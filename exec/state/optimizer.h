@@ -13,6 +13,10 @@
 
 namespace frazil {
 
+// How the learning rate goes on after the warm-up: along half a cosine to 0, along a line to 0, or
+// as it is.
+enum class RateSchedule { kCosine, kLinear, kConstant };
+
 struct OptimizerConfig {
   enum class Kind { kAdamW, kSgd };
   Kind kind = Kind::kAdamW;
@@ -22,7 +26,7 @@ struct OptimizerConfig {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0.9;  // of SGD
-  bool cosine = true;     // learning rate falls to 0 over the run along half a cosine
+  RateSchedule schedule = RateSchedule::kCosine;
   int warm_up_steps = 0;  // first steps: the rate rises to learning_rate in equal parts
   double clip_norm = 0;   // limit of the global gradient norm; 0: no clipping
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
@@ -39,8 +43,13 @@ void update_layer(LayerState& state, const std::vector<at::Tensor>& gradients,
 int optimizer_bytes_per_parameter_byte(const OptimizerConfig& config);
 
 // Returns the learning rate of a step (0-based) of a run of `steps` that begins with w
-// warm_up_steps: rate x (step + 1) / w for step < w, then rate x (1 + cos(pi (step - w) / (steps -
-// w))) / 2, or the rate itself without the cosine.
+// warm_up_steps: rate x (step + 1) / w for step < w, and from step w on
+//   kCosine    rate x (1 + cos(pi (step - w) / (steps - w))) / 2
+//   kLinear    rate x (steps - step) / (steps - w)
+//   kConstant  rate
+// After the warm-up kLinear is get_linear_schedule_with_warmup of Hugging Face's transformers.
+// Within it that schedule has rate x step / w, so that its first step changes nothing; here step s
+// has what step s + 1 has there, and no step is lost.
 double learning_rate(const OptimizerConfig& config, Step step, Step steps);
 
 }  // namespace frazil
