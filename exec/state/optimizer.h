@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/state/layer_state.h"
+#include "exec/state/parameter_groups.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -29,17 +30,20 @@ struct OptimizerConfig {
   RateSchedule schedule = RateSchedule::kCosine;
   int warm_up_steps = 0;  // first steps: the rate rises to learning_rate in equal parts
   double clip_norm = 0;   // limit of the global gradient norm; 0: no clipping
+  std::vector<ParameterGroup> groups = {};  // the first that matches a parameter's name holds
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
 // Updates a layer. `gradients[i]` belongs to `state.parameters[i]`, same shape, contiguous;
-// gradients may be overwritten. Weight decay applies to every parameter. Requires: the layer is
+// gradients may be overwritten. `rules` has one rule for each of them, as find_rules() gives them;
+// if it is empty, config.weight_decay and the plain rate apply to all. Requires: the layer is
 // active.
 void update_layer(LayerState& state, const std::vector<at::Tensor>& gradients,
-                  const OptimizerConfig& config, double learning_rate);
+                  const OptimizerConfig& config, double learning_rate,
+                  const std::vector<ParameterRule>& rules = {});
 
-// Returns the bytes of optimizer state per byte of parameters: 2 for AdamW, 1 for SGD with
-// momentum, else 0.
+// Returns the bytes of optimizer state per byte of parameters: 2 for AdamW, 1 for SGD
+// with momentum, else 0.
 int optimizer_bytes_per_parameter_byte(const OptimizerConfig& config);
 
 // Returns the learning rate of a step (0-based) of a run of `steps` that begins with w

@@ -303,6 +303,8 @@ TEST_F(DurableTraining, WithAnotherOptimizerIsAnotherRun) {
   config.optimizer.schedule = RateSchedule::kLinear;
   EXPECT_EQ(keys().at("optimizer.schedule"), "linear");
   EXPECT_FALSE(keys().contains("optimizer.cosine"));
+  config.optimizer.groups = {{"*.bias", 0, 1}};
+  EXPECT_EQ(keys().at("optimizer.groups.0.match"), "*.bias");
 }
 
 TEST_F(DurableTraining, WithWeightVersionsIsRefused) {

@@ -171,6 +171,9 @@ RunConfig draw_config(std::uint64_t seed) {
     config.model.channels = draw(1, 3);
     config.model.classes = draw(2, 1000);
   }
+  if (draw(0, 1) == 0) {
+    config.optimizer.groups = {{"*.bias", 0, fraction()}, {"classifier.?*", fraction(), 1e9}};
+  }
   return config;
 }
 
@@ -268,13 +271,22 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        "a number from 0 to 1000000000"},
       {R"("optimizer": {"momentum": 0.5})", R"(the unknown key "momentum" at $.optimizer)",
        R"(no keys but "kind", "learning_rate", "weight_decay", "beta1", "beta2", "epsilon", )"
-       R"("schedule", "cosine", "warm_up_steps", "clip_norm")"},
+       R"("schedule", "cosine", "warm_up_steps", "clip_norm", "groups")"},
       {R"("optimizer": {"cosine": 1})", "`1` at $.optimizer.cosine", "`true` or `false`"},
       {R"("optimizer": {"schedule": "step"})", R"(`"step"` at $.optimizer.schedule)",
        R"("cosine", "linear" or "constant")"},
       {R"("optimizer": {"schedule": "linear", "cosine": true})",
        R"("cosine" beside "schedule" at $.optimizer.cosine)",
        R"(one of them: "cosine": true is "schedule": "cosine", and false "constant")"},
+      {R"("optimizer": {"groups": [{"weight_decay": 0}]})",
+       R"(an object without "match" at $.optimizer.groups[0])", R"(the key "match")"},
+      {R"("optimizer": {"groups": [{"match": ""}]})", R"(`""` at $.optimizer.groups[0].match)",
+       "a pattern of parameters' names"},
+      {R"("optimizer": {"groups": [{"match": "*", "learning_rate_scale": -1}]})",
+       "`-1` at $.optimizer.groups[0].learning_rate_scale", "a number from 0 to 1000000000"},
+      {R"("optimizer": {"groups": [{"match": "*.bias"}, {"match": "vit.*.lora_?"}]})",
+       R"(`"vit.*.lora_?"` at $.optimizer.groups[1].match)",
+       "a pattern that matches the name of a parameter of the model"},
       {R"("optimizer": {"warm_up_steps": -1})", "`-1` at $.optimizer.warm_up_steps", steps},
       {R"("optimizer": {"warm_up_steps": 1.5})", "`1.5` at $.optimizer.warm_up_steps", steps},
       {R"("optimizer": {"warm_up_steps": 1000000001})", "`1000000001` at $.optimizer.warm_up_steps",
@@ -463,6 +475,14 @@ TEST(RunConfig, TakesTheOldBooleanForTwoOfTheSchedules) {
   EXPECT_EQ(schedule(R"("schedule": "cosine")"), RateSchedule::kCosine);
   EXPECT_EQ(schedule(R"("schedule": "linear")"), RateSchedule::kLinear);
   EXPECT_EQ(schedule(R"("schedule": "constant")"), RateSchedule::kConstant);
+}
+
+TEST(RunConfig, GivesAGroupWhatItLeavesOut) {
+  const OptimizerConfig config = parse(with_members(R"("optimizer": {"weight_decay": 0.25, "groups":
+      [{"match": "*norm*"}, {"match": "*.bias", "weight_decay": 0, "learning_rate_scale": 2}]})"))
+                                     .optimizer;
+  const std::vector<ParameterGroup> expected{{"*norm*", 0.25, 1}, {"*.bias", 0, 2}};
+  EXPECT_EQ(config.groups, expected);
 }
 
 TEST(LearningRate, StaysWithoutTheCosine) {
