@@ -50,6 +50,11 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
        {"format", "version", "data.path", "message_order", "deadline_seconds"}) {
     keys.erase(key);
   }
+  // The two schedules that a boolean named before keep their key, and runs their identity.
+  if (const auto schedule = keys.find("optimizer.schedule"); schedule->second != "linear") {
+    keys["optimizer.cosine"] = schedule->second == "cosine" ? "true" : "false";
+    keys.erase(schedule);
+  }
   if (config.precision != Precision::kFp32) {
     keys["precision.instructions"] = narrow_instructions(present_kernels());
   }
