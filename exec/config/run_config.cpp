@@ -282,7 +282,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);
     if (!config.optimizer.groups.empty()) {
-      refuse_unmatched_groups(*optimizer, config.optimizer, make_vit(config.model));
+      refuse_unmatched_groups(*optimizer, config.optimizer, make_model(config.model));
     }
   }
   take(fields, "epochs", 1, kLargestCount, config.epochs);
