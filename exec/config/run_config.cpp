@@ -90,11 +90,16 @@ FreezeConfig parse_alpha(JsonFields& fields) {
   take(fields, "alpha", Range::kFraction, alpha.alpha);
   take(fields, "start_epoch", 1, kLargestCount, start_epoch);
   take(fields, "interval_epochs", 1, kLargestCount, interval_epochs);
+  FreezeConfig config;
+  if (const Given freezes = fields.optional("freeze_untrainable")) {
+    config.freeze_untrainable = freezes->boolean();
+  }
   fields.finish();
-  if (alpha.alpha == 0) return {};
+  if (alpha.alpha == 0) return config;
   alpha.start = start_epoch - 1;
   alpha.interval = interval_epochs;
-  return {alpha, {}};
+  config.policy = alpha;
+  return config;
 }
 
 void take_bytes(JsonFields& fields, const std::string& key, Bytes& bytes) {

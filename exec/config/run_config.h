@@ -32,7 +32,8 @@
 //   and counts as g steps of the schedules for learning rate and freezing. Such a run learns by its
 //   plans.
 // - "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha
-//   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none).
+//   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none), and
+//   then "freeze_untrainable" too.
 // - "precision": "bf16" computes the layers under autocast (exec/models/model_precision.h), with
 //   weights, gradients of weights, their reduction and the optimizer in fp32. For "reduction":
 //   "fast" alone, and with a profile in bf16. One plan still gives one set of bits.

@@ -192,6 +192,7 @@ RunConfig draw_config(std::uint64_t seed) {
   if (draw(0, 1) == 0) {
     config.optimizer.groups = {{"*.bias", 0, fraction()}, {"classifier.?*", fraction(), 1e9}};
   }
+  config.freeze.freeze_untrainable = draw(0, 1) == 0;
   return config;
 }
 
@@ -518,6 +519,14 @@ TEST(RunConfig, GivesAGroupWhatItLeavesOut) {
                                      .optimizer;
   const std::vector<ParameterGroup> expected{{"*norm*", 0.25, 1}, {"*.bias", 0, 2}};
   EXPECT_EQ(config.groups, expected);
+}
+
+TEST(FreezeConfig, TakesUntrainableBlocksInBothForms) {
+  EXPECT_FALSE(freeze_of("{}").freeze_untrainable);
+  EXPECT_TRUE(freeze_of(R"({"freeze_untrainable": true})").freeze_untrainable);
+  EXPECT_TRUE(freeze_of(R"({"alpha": 0.5, "freeze_untrainable": true})").freeze_untrainable);
+  EXPECT_TRUE(
+      freeze_of(R"({"policy": {"kind": "none"}, "freeze_untrainable": true})").freeze_untrainable);
 }
 
 TEST(LearningRate, StaysWithoutTheCosine) {
