@@ -2,6 +2,7 @@
 
 #include "exec/data/random_hierarchy.h"
 #include "exec/data/tensor_samples.h"
+#include "exec/data/token_samples.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -14,6 +15,9 @@ bool fits(const Dataset& data, const SampleForm& form) {
 }
 
 Dataset make_learnable(const DataConfig& data, const SampleForm& form) {
+  if (!form.reads_images()) {
+    return make_token_samples(data.train_samples, data.test_samples, form, data.seed);
+  }
   const std::vector<std::int64_t>& shape = form.inputs.front().shape;
   return make_synthetic(data.train_samples, data.test_samples, static_cast<int>(shape.front()),
                         static_cast<int>(shape.back()), static_cast<int>(form.classes), data.seed);

@@ -2,12 +2,27 @@
 #include "exec/models/choice/model_choice.h"
 
 #include "exec/models/hugging_face_vit.h"
-#include "profiles/error.h"
+#include "exec/models/weight_names.h"
 
 namespace frazil {
 namespace {
 
 ModelSpec make(const VitConfig& model) { return make_vit(model); }
+ModelSpec make(const DecoderConfig& model) { return make_decoder(model); }
+ModelSpec make(const EncoderConfig& model) { return make_encoder(model); }
+ModelSpec make(const CnnConfig& model) { return make_cnn(model); }
+ModelSpec make(const MlpConfig& model) { return make_mlp(model); }
+
+using ByLayer = std::vector<const Tensors*>;
+
+std::vector<NamedTensor> name(const VitConfig& model, const ByLayer& parameters) {
+  return to_hugging_face(model, parameters);
+}
+
+template <class Config>
+std::vector<NamedTensor> name(const Config& model, const ByLayer& parameters) {
+  return name_weights(make(model), parameters);
+}
 
 }  // namespace
 
@@ -17,17 +32,7 @@ ModelSpec make_model(const ModelChoice& choice) {
 
 std::vector<NamedTensor> name_weights(const ModelChoice& choice,
                                       const std::vector<const Tensors*>& parameters) {
-  if (const auto* vit = std::get_if<VitConfig>(&choice)) return to_hugging_face(*vit, parameters);
-  const ModelSpec model = make_model(choice);
-  ENSURE(parameters.size() == model.layers.size(), "the parameters of each layer");
-  std::vector<NamedTensor> weights;
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    const std::vector<ParameterSpec>& specs = model.layers[l].parameters;
-    for (std::size_t p = 0; p < specs.size(); ++p) {
-      weights.push_back({specs[p].name, parameters[l]->at(p)});
-    }
-  }
-  return weights;
+  return std::visit([&](const auto& model) { return name(model, parameters); }, choice);
 }
 
 }  // namespace frazil

@@ -5,7 +5,7 @@
 namespace frazil {
 namespace {
 
-constexpr int kFirstAndHead = 2;  // blocks besides those between
+constexpr int kFirstAndHead = 2;  // blocks of a transformer besides those between
 
 Members members_of(const VitConfig& model) {
   return {{"image", std::to_string(model.image)},     {"channels", std::to_string(model.channels)},
@@ -14,9 +14,75 @@ Members members_of(const VitConfig& model) {
           {"classes", std::to_string(model.classes)}, {"dropout", number_text(model.dropout)}};
 }
 
+Members members_of(const DecoderConfig& model) {
+  return {{"vocabulary", std::to_string(model.vocabulary)},
+          {"tokens", std::to_string(model.tokens)},
+          {"dim", std::to_string(model.dim)},
+          {"blocks", std::to_string(model.blocks)},
+          {"heads", std::to_string(model.heads)},
+          {"expansion", std::to_string(model.expansion)},
+          {"dropout", number_text(model.dropout)}};
+}
+
+Members members_of(const EncoderConfig& model) {
+  return {{"vocabulary", std::to_string(model.vocabulary)},
+          {"segments", std::to_string(model.segments)},
+          {"tokens", std::to_string(model.tokens)},
+          {"dim", std::to_string(model.dim)},
+          {"blocks", std::to_string(model.blocks)},
+          {"heads", std::to_string(model.heads)},
+          {"expansion", std::to_string(model.expansion)},
+          {"classes", std::to_string(model.classes)},
+          {"dropout", number_text(model.dropout)}};
+}
+
+Members members_of(const CnnConfig& model) {
+  return {{"image", std::to_string(model.image)}, {"channels", std::to_string(model.channels)},
+          {"width", std::to_string(model.width)}, {"detour", std::to_string(model.detour)},
+          {"units", std::to_string(model.units)}, {"classes", std::to_string(model.classes)}};
+}
+
+Members members_of(const MlpConfig& model) {
+  std::string widths;
+  for (const int width : model.widths) {
+    widths += (widths.empty() ? "[" : ", ") + std::to_string(width);
+  }
+  return {{"image", std::to_string(model.image)},
+          {"channels", std::to_string(model.channels)},
+          {"widths", widths + "]"},
+          {"classes", std::to_string(model.classes)}};
+}
+
 int blocks_of(const VitConfig& model) { return model.blocks + kFirstAndHead; }
 
+int blocks_of(const DecoderConfig& model) { return model.blocks + kFirstAndHead; }
+int blocks_of(const EncoderConfig& model) { return model.blocks + kFirstAndHead; }
+int blocks_of(const CnnConfig& model) { return 4 + 2 * model.units; }
+int blocks_of(const MlpConfig& model) { return static_cast<int>(model.widths.size()) + 1; }
+
 SampleForm form_of(const VitConfig& model) {
+  return image_form(model.channels, model.image, model.classes);
+}
+
+SampleForm form_of(const DecoderConfig& model) {
+  return {.inputs = {{InputMeaning::kTokens, {model.tokens}, model.vocabulary}},
+          .labels = LabelMeaning::kNextToken,
+          .label_shape = {model.tokens},
+          .classes = model.vocabulary};
+}
+
+SampleForm form_of(const EncoderConfig& model) {
+  return {.inputs = {{InputMeaning::kTokens, {model.tokens}, model.vocabulary},
+                     {InputMeaning::kSegments, {model.tokens}, model.segments},
+                     {InputMeaning::kMask, {model.tokens}, 2}},
+          .classes = model.classes};
+}
+
+SampleForm form_of(const CnnConfig& model) {
+  return image_form(model.channels, model.image, model.classes);
+}
+
+SampleForm form_of(const MlpConfig& model) {
   return image_form(model.channels, model.image, model.classes);
 }
 

@@ -1,8 +1,13 @@
 #pragma once
 // Which model a run trains: "model" of a run configuration. The kinds are a closed set; nothing
 // outside exec/models names one of them, but goes by these functions.
-//   {"kind": "vit", ...}    a vision transformer (exec/models/vit.h); what a "model" without "kind"
-//   is
+//   kind     model
+//   vit      vision transformer (exec/models/vit.h); what a "model" without "kind" is
+//   decoder  causal language model (exec/models/decoder.h)
+//   encoder  bidirectional encoder with a mask (exec/models/encoder.h)
+//   cnn      convolutional network with skips (exec/models/cnn.h)
+//   mlp      perceptron of several layers (exec/models/mlp.h)
+//
 // A new kind is a struct of settings with defaults, an alternative of ModelChoice, a name in
 // kModelKinds, its keys in parse_model.cpp, and its line in each function of model_choice.cpp and
 // make_model.cpp, which the compiler asks for.
@@ -17,6 +22,10 @@
 #include <variant>
 #include <vector>
 
+#include "exec/models/cnn.h"
+#include "exec/models/decoder.h"
+#include "exec/models/encoder.h"
+#include "exec/models/mlp.h"
 #include "exec/models/model.h"
 #include "exec/models/named_tensor.h"
 #include "exec/models/vit.h"
@@ -26,10 +35,11 @@ namespace frazil {
 
 class JsonCursor;
 
-using ModelChoice = std::variant<VitConfig>;
+using ModelChoice = std::variant<VitConfig, DecoderConfig, EncoderConfig, CnnConfig, MlpConfig>;
 
 // The names by alternative.
-inline constexpr std::array<std::string_view, 1> kModelKinds{"vit"};
+inline constexpr std::array<std::string_view, 5> kModelKinds{"vit", "decoder", "encoder", "cnn",
+                                                             "mlp"};
 
 // Parses the object. Throws InputError for what cannot be made: an unknown kind, another kind's
 // keys, a dim that heads do not divide, ...

@@ -77,6 +77,16 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(parse(to_json(expected)), expected);
 }
 
+TEST(RunConfig, ReadsAModelOfAnotherKind) {
+  const RunConfig config = parse(with_members(
+      R"("model": {"kind": "decoder", "tokens": 9, "expansion": 2},
+      "data": {"kind": "synthetic"})"));
+  EXPECT_EQ(config.model, ModelChoice(DecoderConfig{.tokens = 9, .expansion = 2}));
+  EXPECT_NE(to_json(config).find(R"("model": {"kind": "decoder", "vocabulary": 64, )"),
+            std::string::npos);
+  EXPECT_EQ(parse(to_json(config)), config);
+}
+
 TEST(RunConfig, ReadsAGrammar) {
   const RunConfig config = parse(with_members(
       R"("model": {"image": 4, "channels": 5, "patch": 1, "classes": 6},
@@ -268,6 +278,16 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("model": {"classes": 9})", "`9` at $.model.classes",
        "10 or more for ten digits, or data of kind \"synthetic\""},
       {R"("model": [])", "an array at $.model", "an object"},
+      {R"("model": {"kind": "decoder"})", R"(`"decoder"` at $.model.kind)",
+       "a model that reads images, for the digits, or data of kind \"synthetic\""},
+      {R"("model": {"kind": "mlp", "classes": 9})", "`9` at $.model.classes",
+       "10 or more for ten digits, or data of kind \"synthetic\""},
+      {R"("model": {"kind": "encoder"}, "data": {"kind": "random-hierarchy"})",
+       R"(`"random-hierarchy"` at $.data.kind)",
+       "a model that reads images, or data of kind \"synthetic\""},
+      {R"("model": {"kind": "encoder"}, "data": {"kind": "synthetic"}, )"
+       R"("augmentation": {"kind": "shift"})",
+       R"(`"shift"` at $.augmentation.kind)", "\"none\", or a model that reads images"},
       {R"("data": {"kind": "cifar"})", "`\"cifar\"` at $.data.kind",
        R"("digits", "synthetic", "random-hierarchy" or "tensors")"},
       {R"("data": {"kind": "tensors", "train": "a"})", "no key \"test\" at $.data", "it"},
@@ -434,6 +454,10 @@ TEST(FreezeConfig, IsThatOfTheModel) {
                 .mask->blocks(),
             8);
   EXPECT_THROW(freeze_of(R"({"policy": {"kind": "static", "mask": "0111"}})"), InputError);
+  const std::string mlp = R"("model": {"kind": "mlp", "widths": [4, 4, 4]}, "freeze": )";
+  EXPECT_NO_THROW(parse(with_members(mlp + R"({"policy": {"kind": "static", "mask": "0111"}})")));
+  EXPECT_THROW(parse(with_members(mlp + R"({"policy": {"kind": "static", "mask": "01111"}})")),
+               InputError);
   EXPECT_THROW(freeze_of(R"({"policy": {"kind": "random", "active_layers": 7}})"), InputError);
   EXPECT_THROW(freeze_of(R"({"policy": {"kind": "none", "alpha": 0.5}})"), InputError);
   EXPECT_THROW(freeze_of(R"({"alpha": 0.5, "policy": {"kind": "none"}})"), InputError);

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "tests/exec/models/linear_without_bias.h"
+#include "exec/models/linear_without_bias.h"
 
 namespace frazil {
 namespace {

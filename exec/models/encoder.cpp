@@ -1,4 +1,4 @@
-#include "tests/exec/models/encoder.h"
+#include "exec/models/encoder.h"
 
 #include <ATen/ATen.h>
 
@@ -17,15 +17,15 @@ ParameterSpec table(const std::string& name, int rows, const EncoderConfig& c) {
 }
 
 Tensors embed(const EncoderConfig& c, const LayerCall& call) {
-  enum Parameter { kWords, kPositions, kTypes, kNormWeight, kNormBias };
+  enum Parameter { kWords, kPositions, kSegments, kNormWeight, kNormBias };
   const Tensors& p = call.parameters;
   const at::Tensor x = at::embedding(p[kWords], call.inputs.at(0)) + p[kPositions] +
-                       at::embedding(p[kTypes], call.inputs.at(1));
+                       at::embedding(p[kSegments], call.inputs.at(1));
   const at::Tensor normed =
       at::layer_norm(x, {c.dim}, p[kNormWeight], p[kNormBias], kEncoderNormEpsilon);
   const at::Tensor& is_token = call.inputs.at(2);
   const at::Tensor mask =
-      at::zeros({is_token.size(0), 1, 1, c.tokens}, at::kFloat)
+      at::zeros({is_token.size(0), 1, 1, c.tokens}, x.options().dtype(at::kFloat))
           .masked_fill(is_token.view({-1, 1, 1, c.tokens}).logical_not(), kMasked);
   return {drop(normed, c.dropout, call.layer, call.key, call.training), mask};
 }
@@ -68,13 +68,13 @@ Tensors classify(const LayerCall& call) {
 }
 
 LayerSpec make_embedding(const EncoderConfig& c) {
-  return {.name = "embeddings",
+  return {.name = "embedding",
           .block = BlockId{0},
-          .parameters = {table("embeddings.word", c.vocabulary, c),
-                         table("embeddings.position", c.tokens, c),
-                         table("embeddings.type", c.types, c),
-                         constant("embeddings.norm.weight", c.dim, 1),
-                         constant("embeddings.norm.bias", c.dim, 0)},
+          .parameters = {table("bert.embeddings.word_embeddings.weight", c.vocabulary, c),
+                         table("bert.embeddings.position_embeddings.weight", c.tokens, c),
+                         table("bert.embeddings.token_type_embeddings.weight", c.segments, c),
+                         constant("bert.embeddings.LayerNorm.weight", c.dim, 1),
+                         constant("bert.embeddings.LayerNorm.bias", c.dim, 0)},
           .forward = [c](const LayerCall& call) { return embed(c, call); },
           .output_bytes_per_sample = hidden_and_mask_bytes(c),
           .has_seams = false,
@@ -82,38 +82,41 @@ LayerSpec make_embedding(const EncoderConfig& c) {
 }
 
 LayerSpec make_attention(const EncoderConfig& c, int index) {
-  const std::string p = "layer." + std::to_string(index) + ".attention";
-  return {
-      .name = p,
-      .block = BlockId{index + 1},
-      .parameters = {linear_weight(p + ".qkv", 3L * c.dim, c.dim),
-                     linear_bias(p + ".qkv", 3L * c.dim, c.dim),
-                     linear_weight(p + ".out", c.dim, c.dim), linear_bias(p + ".out", c.dim, c.dim),
-                     constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0)},
-      .forward = [c](const LayerCall& call) { return attend(c, call); },
-      .output_bytes_per_sample = hidden_and_mask_bytes(c),
-      .varies_in_training = c.dropout > 0};
+  const std::string p = "bert.encoder.layer." + std::to_string(index) + ".attention";
+  return {.name = "block" + std::to_string(index + 1) + ".attention",
+          .block = BlockId{index + 1},
+          .parameters = {linear_weight(p + ".self.query_key_value", 3L * c.dim, c.dim),
+                         linear_bias(p + ".self.query_key_value", 3L * c.dim, c.dim),
+                         linear_weight(p + ".output.dense", c.dim, c.dim),
+                         linear_bias(p + ".output.dense", c.dim, c.dim),
+                         constant(p + ".output.LayerNorm.weight", c.dim, 1),
+                         constant(p + ".output.LayerNorm.bias", c.dim, 0)},
+          .forward = [c](const LayerCall& call) { return attend(c, call); },
+          .output_bytes_per_sample = hidden_and_mask_bytes(c),
+          .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_mlp(const EncoderConfig& c, int index) {
-  const std::string p = "layer." + std::to_string(index) + ".mlp";
-  return {
-      .name = p,
-      .block = BlockId{index + 1},
-      .parameters = {linear_weight(p + ".up", 2L * c.dim, c.dim),
-                     linear_bias(p + ".up", 2L * c.dim, c.dim),
-                     linear_weight(p + ".down", c.dim, 2L * c.dim),
-                     linear_bias(p + ".down", c.dim, 2L * c.dim),
-                     constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0)},
-      .forward = [c](const LayerCall& call) { return transform(c, call); },
-      .output_bytes_per_sample = hidden_and_mask_bytes(c),
-      .varies_in_training = c.dropout > 0};
+  const std::string p = "bert.encoder.layer." + std::to_string(index);
+  const std::int64_t inner = std::int64_t{c.expansion} * c.dim;
+  return {.name = "block" + std::to_string(index + 1) + ".mlp",
+          .block = BlockId{index + 1},
+          .parameters = {linear_weight(p + ".intermediate.dense", inner, c.dim),
+                         linear_bias(p + ".intermediate.dense", inner, c.dim),
+                         linear_weight(p + ".output.dense", c.dim, inner),
+                         linear_bias(p + ".output.dense", c.dim, inner),
+                         constant(p + ".output.LayerNorm.weight", c.dim, 1),
+                         constant(p + ".output.LayerNorm.bias", c.dim, 0)},
+          .forward = [c](const LayerCall& call) { return transform(c, call); },
+          .output_bytes_per_sample = hidden_and_mask_bytes(c),
+          .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_head(const EncoderConfig& c) {
   return {.name = "head",
           .block = BlockId{c.blocks + 1},
-          .parameters = {linear_weight("pooler", c.dim, c.dim), linear_bias("pooler", c.dim, c.dim),
+          .parameters = {linear_weight("bert.pooler.dense", c.dim, c.dim),
+                         linear_bias("bert.pooler.dense", c.dim, c.dim),
                          linear_weight("classifier", c.classes, c.dim),
                          linear_bias("classifier", c.classes, c.dim)},
           .forward = [](const LayerCall& call) { return classify(call); },
@@ -135,22 +138,18 @@ std::vector<ModelEdge> connect(const std::vector<LayerSpec>& layers) {
   return edges;
 }
 
-// Every row holds at least two tokens.
-at::Tensor draw_mask(const EncoderConfig& c, std::int64_t n, at::Generator& generator) {
-  const at::Tensor lengths = draw_integers({n, 1}, c.tokens - 1, generator) + 2;
-  return at::arange(c.tokens, at::kLong).unsqueeze(0).lt(lengths).contiguous();
-}
-
 }  // namespace
 
 ModelSpec make_encoder(const EncoderConfig& c) {
   ModelSpec model;
-  model.name = "encoder";
-  model.input_bytes_per_sample = Bytes{std::int64_t{c.tokens} * (8 + 8 + 1)};
-  model.blocks = {"embeddings"};
+  model.name = "encoder-v" + std::to_string(c.vocabulary) + "-t" + std::to_string(c.tokens) + "-d" +
+               std::to_string(c.dim) + "-b" + std::to_string(c.blocks) + "-h" +
+               std::to_string(c.heads) + "-c" + std::to_string(c.classes);
+  model.input_bytes_per_sample = Bytes{std::int64_t{c.tokens} * (8 + 8 + 8)};
+  model.blocks = {"embedding"};
   model.layers = {make_embedding(c)};
   for (int i = 0; i < c.blocks; ++i) {
-    model.blocks.push_back("layer." + std::to_string(i));
+    model.blocks.push_back("block" + std::to_string(i + 1));
     model.layers.push_back(make_attention(c, i));
     model.layers.push_back(make_mlp(c, i));
   }
@@ -158,16 +157,6 @@ ModelSpec make_encoder(const EncoderConfig& c) {
   model.layers.push_back(make_head(c));
   model.edges = connect(model.layers);
   return model;
-}
-
-std::vector<Samples> make_encoder_samples(const EncoderConfig& c, const StepShape& shape) {
-  return draw_micro_batches(shape, [&c](at::Generator& generator, std::int64_t n) {
-    Samples samples;
-    samples.inputs = {draw_integers({n, c.tokens}, c.vocabulary, generator),
-                      draw_integers({n, c.tokens}, c.types, generator), draw_mask(c, n, generator)};
-    samples.labels = draw_integers({n}, c.classes, generator);
-    return samples;
-  });
 }
 
 }  // namespace frazil

@@ -1,30 +1,31 @@
-#include "tests/exec/models/decoder.h"
+#include "exec/models/decoder.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <limits>
 
-#include "tests/exec/models/linear_without_bias.h"
+#include "exec/models/linear_without_bias.h"
 
 namespace frazil {
 namespace {
 
 constexpr double kDecoderNormEpsilon = 1e-5;
+constexpr double kTableBound = 0.3;
 
 std::vector<Bytes> hidden_bytes(const DecoderConfig& c) {
   return {float_bytes(std::int64_t{c.tokens} * c.dim)};
 }
 
 ParameterSpec table(const std::string& name, const DecoderConfig& c) {
-  return {name, {c.vocabulary, c.dim}, 0.3, 0, "tokens"};
+  return {name, {c.vocabulary, c.dim}, kTableBound, 0, "tokens"};
 }
 
-// Attention is written out here, where other models call one kernel.
+// Attention is written out, as in the eager form of GPT-2: its scores are tensors of the graph.
 at::Tensor mix_causally(const Tensors& qkv) {
   const std::int64_t t = qkv[0].size(2);
   const double scale = 1.0 / std::sqrt(static_cast<double>(qkv[0].size(3)));
-  const at::Tensor later = at::ones({t, t}, at::kBool).triu(1);
+  const at::Tensor later = at::ones({t, t}, qkv[0].options().dtype(at::kBool)).triu(1);
   const at::Tensor scores = (at::matmul(qkv[0], qkv[1].transpose(2, 3)) * scale)
                                 .masked_fill(later, -std::numeric_limits<double>::infinity());
   return at::matmul(at::softmax(scores, -1), qkv[2]);
@@ -42,7 +43,7 @@ at::Tensor attend(const DecoderConfig& c, const ParametricOperations& with, cons
   return with.linear(mixed, kOutWeight, kOutBias);
 }
 
-at::Tensor transform(const ParametricOperations& with, const at::Tensor& x) {
+at::Tensor feed_forward(const ParametricOperations& with, const at::Tensor& x) {
   enum Parameter { kNormWeight, kNormBias, kUpWeight, kUpBias, kDownWeight, kDownBias };
   const at::Tensor normed = with.layer_norm(x, kNormWeight, kNormBias, kDecoderNormEpsilon);
   return with.linear(at::gelu(with.linear(normed, kUpWeight, kUpBias), "tanh"), kDownWeight,
@@ -52,7 +53,7 @@ at::Tensor transform(const ParametricOperations& with, const at::Tensor& x) {
 LayerSpec make_tokens(const DecoderConfig& c) {
   return {.name = "tokens",
           .block = BlockId{0},
-          .parameters = {table("tokens.weight", c)},
+          .parameters = {table("transformer.wte.weight", c)},
           .forward = [](const LayerCall& call) -> Tensors {
             return {at::embedding(call.parameters.at(0), call.inputs.at(0))};
           },
@@ -63,7 +64,7 @@ LayerSpec make_tokens(const DecoderConfig& c) {
 LayerSpec make_positions(const DecoderConfig& c) {
   return {.name = "positions",
           .block = BlockId{0},
-          .parameters = {{"positions.weight", {c.tokens, c.dim}, 0.3, 0}},
+          .parameters = {{"transformer.wpe.weight", {c.tokens, c.dim}, kTableBound, 0}},
           .forward = [c](const LayerCall& call) -> Tensors {
             const at::Tensor x = call.inputs.at(0) + call.parameters.at(0);
             return {drop(x, c.dropout, call.layer, call.key, call.training)};
@@ -74,15 +75,15 @@ LayerSpec make_positions(const DecoderConfig& c) {
 }
 
 LayerSpec make_attention(const DecoderConfig& c, int index) {
-  const std::string p = "block." + std::to_string(index) + ".attention";
+  const std::string p = "transformer.h." + std::to_string(index);
   return {
-      .name = p,
+      .name = "block" + std::to_string(index + 1) + ".attention",
       .block = BlockId{index + 1},
-      .parameters = {constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0),
-                     linear_weight(p + ".qkv", 3L * c.dim, c.dim),
-                     linear_bias(p + ".qkv", 3L * c.dim, c.dim),
-                     linear_weight(p + ".out", c.dim, c.dim),
-                     linear_bias(p + ".out", c.dim, c.dim)},
+      .parameters = {constant(p + ".ln_1.weight", c.dim, 1), constant(p + ".ln_1.bias", c.dim, 0),
+                     linear_weight(p + ".attn.c_attn", 3L * c.dim, c.dim),
+                     linear_bias(p + ".attn.c_attn", 3L * c.dim, c.dim),
+                     linear_weight(p + ".attn.c_proj", c.dim, c.dim),
+                     linear_bias(p + ".attn.c_proj", c.dim, c.dim)},
       .forward = [c](const LayerCall& call) -> Tensors {
         const at::Tensor& x = call.inputs.at(0);
         const at::Tensor branch = attend(c, {call.parameters, call.operations}, x);
@@ -93,18 +94,19 @@ LayerSpec make_attention(const DecoderConfig& c, int index) {
 }
 
 LayerSpec make_mlp(const DecoderConfig& c, int index) {
-  const std::string p = "block." + std::to_string(index) + ".mlp";
+  const std::string p = "transformer.h." + std::to_string(index);
+  const std::int64_t inner = std::int64_t{c.expansion} * c.dim;
   return {
-      .name = p,
+      .name = "block" + std::to_string(index + 1) + ".mlp",
       .block = BlockId{index + 1},
-      .parameters = {constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0),
-                     linear_weight(p + ".up", 2L * c.dim, c.dim),
-                     linear_bias(p + ".up", 2L * c.dim, c.dim),
-                     linear_weight(p + ".down", c.dim, 2L * c.dim),
-                     linear_bias(p + ".down", c.dim, 2L * c.dim)},
+      .parameters = {constant(p + ".ln_2.weight", c.dim, 1), constant(p + ".ln_2.bias", c.dim, 0),
+                     linear_weight(p + ".mlp.c_fc", inner, c.dim),
+                     linear_bias(p + ".mlp.c_fc", inner, c.dim),
+                     linear_weight(p + ".mlp.c_proj", c.dim, inner),
+                     linear_bias(p + ".mlp.c_proj", c.dim, inner)},
       .forward = [c](const LayerCall& call) -> Tensors {
         const at::Tensor& x = call.inputs.at(0);
-        const at::Tensor branch = transform({call.parameters, call.operations}, x);
+        const at::Tensor branch = feed_forward({call.parameters, call.operations}, x);
         return {x + drop(branch, c.dropout, call.layer, call.key, call.training)};
       },
       .output_bytes_per_sample = hidden_bytes(c),
@@ -112,9 +114,10 @@ LayerSpec make_mlp(const DecoderConfig& c, int index) {
 }
 
 LayerSpec make_final_norm(const DecoderConfig& c) {
-  return {.name = "final norm",
+  return {.name = "norm",
           .block = BlockId{c.blocks + 1},
-          .parameters = {constant("norm.weight", c.dim, 1), constant("norm.bias", c.dim, 0)},
+          .parameters = {constant("transformer.ln_f.weight", c.dim, 1),
+                         constant("transformer.ln_f.bias", c.dim, 0)},
           .forward = [](const LayerCall& call) -> Tensors {
             const ParametricOperations with(call.parameters, call.operations);
             return {with.layer_norm(call.inputs.at(0), 0, 1, kDecoderNormEpsilon)};
@@ -125,7 +128,7 @@ LayerSpec make_final_norm(const DecoderConfig& c) {
 LayerSpec make_logits(const DecoderConfig& c) {
   return {.name = "logits",
           .block = BlockId{c.blocks + 1},
-          .parameters = {table("logits.weight", c)},
+          .parameters = {table("lm_head.weight", c)},
           .forward = [](const LayerCall& call) -> Tensors {
             return {linear_without_bias(call, call.inputs.at(0), 0)};
           },
@@ -142,12 +145,14 @@ LayerSpec make_logits(const DecoderConfig& c) {
 
 ModelSpec make_decoder(const DecoderConfig& c) {
   ModelSpec model;
-  model.name = "decoder";
+  model.name = "decoder-v" + std::to_string(c.vocabulary) + "-t" + std::to_string(c.tokens) + "-d" +
+               std::to_string(c.dim) + "-b" + std::to_string(c.blocks) + "-h" +
+               std::to_string(c.heads);
   model.input_bytes_per_sample = Bytes{std::int64_t{c.tokens} * 8};
-  model.blocks = {"embeddings"};
+  model.blocks = {"embedding"};
   model.layers = {make_tokens(c), make_positions(c)};
   for (int i = 0; i < c.blocks; ++i) {
-    model.blocks.push_back("block." + std::to_string(i));
+    model.blocks.push_back("block" + std::to_string(i + 1));
     model.layers.push_back(make_attention(c, i));
     model.layers.push_back(make_mlp(c, i));
   }
@@ -156,14 +161,6 @@ ModelSpec make_decoder(const DecoderConfig& c) {
   model.layers.push_back(make_logits(c));
   model.edges = make_chain(model.layers);
   return model;
-}
-
-std::vector<Samples> make_decoder_samples(const DecoderConfig& c, const StepShape& shape) {
-  return draw_micro_batches(shape, [&c](at::Generator& generator, std::int64_t n) {
-    const at::Tensor text = draw_integers({n, c.tokens + 1}, c.vocabulary, generator);
-    return Samples{{text.narrow(1, 0, c.tokens).contiguous()},
-                   text.narrow(1, 1, c.tokens).contiguous()};
-  });
 }
 
 }  // namespace frazil

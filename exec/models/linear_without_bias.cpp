@@ -1,17 +1,10 @@
-#pragma once
-// An operation of the test models that the product's models do not have.
+#include "exec/models/linear_without_bias.h"
 
 #include <ATen/ATen.h>
 
-#include "exec/models/model.h"
-#include "exec/models/parametric_operations.h"
-
 namespace frazil {
 
-// Works as ParametricOperations::linear does, for a layer that has a weight alone. Requires: `x` is
-// contiguous.
-inline at::Tensor linear_without_bias(const LayerCall& call, const at::Tensor& x,
-                                      std::size_t weight) {
+at::Tensor linear_without_bias(const LayerCall& call, const at::Tensor& x, std::size_t weight) {
   at::Tensor output = at::linear(x, call.parameters[weight]);
   if (call.operations != nullptr) {
     const at::ScalarType type = call.parameters[weight].scalar_type();

@@ -1,4 +1,4 @@
-#include "tests/exec/models/small_cnn.h"
+#include "exec/models/cnn.h"
 
 #include <ATen/ATen.h>
 
@@ -61,10 +61,10 @@ Tensors forward_pool(const LayerCall& call) {
   return {at::tanh(convolve(call, call.inputs.at(1) * weights, /*stride=*/2))};
 }
 
-LayerSpec make_classifier(const SmallCnnConfig& c, int size) {
-  const std::int64_t values = std::int64_t{c.channels} * size * size;
+LayerSpec make_classifier(const CnnConfig& c, int block, int size) {
+  const std::int64_t values = std::int64_t{c.width} * size * size;
   return {.name = "classifier",
-          .block = BlockId{5},
+          .block = BlockId{block},
           .parameters = {linear_weight("classifier", c.classes, values),
                          linear_bias("classifier", c.classes, values)},
           .forward = [](const LayerCall& call) -> Tensors {
@@ -79,37 +79,52 @@ LayerSpec make_classifier(const SmallCnnConfig& c, int size) {
               }};
 }
 
-ModelEdge connect(int from, int to, EdgeKind kind = EdgeKind::kGradient) {
+ModelEdge connect(std::size_t from, std::size_t to, EdgeKind kind = EdgeKind::kGradient) {
   return {LayerId{from}, LayerId{to}, kind, {0}};
+}
+
+// Adds a unit: two layers of detour around the layer that is last so far, and one that joins both.
+void add_unit(const CnnConfig& c, int unit, ModelSpec& model) {
+  const std::string name = "unit" + std::to_string(unit + 1);
+  const std::size_t before = model.layers.size() - 1;
+  const int block = static_cast<int>(model.blocks.size());
+  model.blocks.push_back(name + ".detour");
+  model.blocks.push_back(name + ".join");
+  model.layers.push_back(
+      make_layer({name + ".detour.0", block, c.width, c.detour, c.image}, forward_plain));
+  model.layers.push_back(
+      make_layer({name + ".detour.1", block, c.detour, c.width, c.image}, forward_plain));
+  model.layers.push_back(
+      make_layer({name + ".join", block + 1, c.width, c.width, c.image}, forward_join));
+  model.edges.push_back(connect(before, before + 1));
+  model.edges.push_back(connect(before, before + 3));
+  model.edges.push_back(connect(before + 1, before + 2));
+  model.edges.push_back(connect(before + 2, before + 3));
 }
 
 }  // namespace
 
-ModelSpec make_small_cnn(const SmallCnnConfig& c) {
-  const int pooled = (c.size + 1) / 2;
+ModelSpec make_cnn(const CnnConfig& c) {
+  const int pooled = (c.image + 1) / 2;
   ModelSpec model;
-  model.name = "small-cnn";
-  model.input_bytes_per_sample = float_bytes(std::int64_t{c.size} * c.size);
-  model.blocks = {"stem", "trunk", "detour", "join", "pool", "classifier"};
-  model.layers = {make_layer({"stem", 0, 1, c.channels, c.size}, forward_plain),
-                  make_layer({"trunk", 1, c.channels, c.channels, c.size}, forward_plain),
-                  make_layer({"detour.0", 2, c.channels, c.detour_channels, c.size}, forward_plain),
-                  make_layer({"detour.1", 2, c.detour_channels, c.channels, c.size}, forward_plain),
-                  make_layer({"join", 3, c.channels, c.channels, c.size}, forward_join),
-                  make_layer({"pool", 4, c.channels, c.channels, pooled}, forward_pool),
-                  make_classifier(c, pooled)};
-  model.edges = {connect(0, 1), connect(0, 5, EdgeKind::kDetached),
-                 connect(1, 2), connect(1, 4),
-                 connect(2, 3), connect(3, 4),
-                 connect(4, 5), connect(5, 6)};
+  model.name = "cnn-i" + std::to_string(c.image) + "-w" + std::to_string(c.width) + "-d" +
+               std::to_string(c.detour) + "-u" + std::to_string(c.units) + "-c" +
+               std::to_string(c.classes);
+  model.input_bytes_per_sample = float_bytes(std::int64_t{c.channels} * c.image * c.image);
+  model.blocks = {"stem", "trunk"};
+  model.layers = {make_layer({"stem", 0, c.channels, c.width, c.image}, forward_plain),
+                  make_layer({"trunk", 1, c.width, c.width, c.image}, forward_plain)};
+  const std::size_t pool = 2 + 3 * static_cast<std::size_t>(c.units);
+  model.edges = {connect(0, 1), connect(0, pool, EdgeKind::kDetached)};
+  for (int unit = 0; unit < c.units; ++unit) add_unit(c, unit, model);
+  const int block = static_cast<int>(model.blocks.size());
+  model.blocks.emplace_back("pool");
+  model.blocks.emplace_back("classifier");
+  model.layers.push_back(make_layer({"pool", block, c.width, c.width, pooled}, forward_pool));
+  model.layers.push_back(make_classifier(c, block + 1, pooled));
+  model.edges.push_back(connect(pool - 1, pool));
+  model.edges.push_back(connect(pool, pool + 1));
   return model;
-}
-
-std::vector<Samples> make_small_cnn_samples(const SmallCnnConfig& c, const StepShape& shape) {
-  return draw_micro_batches(shape, [&c](at::Generator& generator, std::int64_t n) {
-    return Samples{{draw_normal({n, 1, c.size, c.size}, generator)},
-                   draw_integers({n}, c.classes, generator)};
-  });
 }
 
 }  // namespace frazil
