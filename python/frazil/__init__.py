@@ -1,0 +1,33 @@
+"""Frazil from Python: plan and simulate pipelines, turn data sets and models into files that it trains on, read what it trained.
+
+Planning needs the programs alone (`FRAZIL_BIN` names their folder, else they are on PATH). PyTorch is needed for `export_model` and
+`keyed_mask`, and for what is handed to `load_weights`; it is imported there and not before.
+"""
+
+import importlib
+import importlib.util
+from typing import Any
+
+from .answers import Comparison, GraphCut, HeldPlan, PlannerComparison, PlanStep, RankedPlan, Ranking, Trajectory, WhatIf
+from .errors import FrazilError, NotFeasible
+from .questions import ask, plan, simulate
+from .version import VERSION as __version__
+
+EXPORTING = ("export_model", "keyed_mask")
+
+__all__ = [
+    *("Comparison", "FrazilError", "GraphCut", "HeldPlan", "NotFeasible", "PlanStep", "PlannerComparison", "RankedPlan", "Ranking", "Trajectory"),
+    *("WhatIf", "ask", "plan", "simulate", "__version__"),
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in EXPORTING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError(f"frazil.{name} needs PyTorch: install frazil[export]")
+    return getattr(importlib.import_module(".exporting", __name__), name)
+
+
+def __dir__() -> list:
+    return [*globals(), *EXPORTING]
