@@ -9,15 +9,19 @@ import importlib.util
 from typing import Any
 
 from .answers import Comparison, GraphCut, HeldPlan, PlannerComparison, PlanStep, RankedPlan, Ranking, Trajectory, WhatIf
+from .dataset import DataFiles, export_data
 from .errors import FrazilError, NotFeasible
 from .questions import ask, plan, simulate
+from .tensors import Tensor, read_tensors, write_tensors
 from .version import VERSION as __version__
+from .weights import load_weights
 
 EXPORTING = ("export_model", "keyed_mask")
 
 __all__ = [
     *("Comparison", "FrazilError", "GraphCut", "HeldPlan", "NotFeasible", "PlanStep", "PlannerComparison", "RankedPlan", "Ranking", "Trajectory"),
     *("WhatIf", "ask", "plan", "simulate", "__version__"),
+    *("DataFiles", "Tensor", "export_data", "load_weights", "read_tensors", "write_tensors"),
 ]
 
 
