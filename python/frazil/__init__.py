@@ -9,9 +9,10 @@ import importlib.util
 from typing import Any
 
 from .answers import Comparison, GraphCut, HeldPlan, PlannerComparison, PlanStep, RankedPlan, Ranking, Trajectory, WhatIf
-from .dataset import DataFiles, export_data
+from .dataset import export_data
 from .errors import FrazilError, NotFeasible
 from .questions import ask, plan, simulate
+from .shards import DataFiles
 from .tensors import Tensor, read_tensors, write_tensors
 from .version import VERSION as __version__
 from .weights import load_weights
@@ -19,9 +20,27 @@ from .weights import load_weights
 EXPORTING = ("export_model", "keyed_mask")
 
 __all__ = [
-    *("Comparison", "FrazilError", "GraphCut", "HeldPlan", "NotFeasible", "PlanStep", "PlannerComparison", "RankedPlan", "Ranking", "Trajectory"),
-    *("WhatIf", "ask", "plan", "simulate", "__version__"),
-    *("DataFiles", "Tensor", "export_data", "load_weights", "read_tensors", "write_tensors"),
+    "Comparison",
+    "DataFiles",
+    "FrazilError",
+    "GraphCut",
+    "HeldPlan",
+    "NotFeasible",
+    "PlanStep",
+    "PlannerComparison",
+    "RankedPlan",
+    "Ranking",
+    "Tensor",
+    "Trajectory",
+    "WhatIf",
+    "__version__",
+    "ask",
+    "export_data",
+    "load_weights",
+    "plan",
+    "read_tensors",
+    "simulate",
+    "write_tensors",
 ]
 
 

@@ -12,6 +12,8 @@ from .flags import make_words
 from .picture import Picture
 from .programs import run_program
 
+SHOWN = ("profile", "cluster", "procs", "clip", "overlap_reductions")  # what the step of a plan follows from besides
+
 
 def ask(verb: str, *words: Any, **flags: Any) -> dict:
     """Runs `frazil VERB WORDS... --json` with these flags and returns its JSON: `ask("cluster", devices=4, preset="l4", out="four.json")`.
@@ -63,7 +65,7 @@ def _make_plan_answer(flags: dict, answer: dict, out: Path, before: Any) -> Any:
     if flags.get("forecast"):
         return from_json(Trajectory, answer, plans=_read_plans(out, answer))
     found = _read_plan(out) if _stamp(out) != before else None
-    picture = Picture({"plan": found, **{key: flags.get(key) for key in ("profile", "cluster", "procs", "clip", "overlap_reductions")}}) if found else None
+    picture = Picture({"plan": found, **{key: flags.get(key) for key in SHOWN}}) if found else None
     if flags.get("held"):
         return from_json(HeldPlan, answer, plan_file=found, picture=picture)
     if flags.get("planner"):

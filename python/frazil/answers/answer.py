@@ -28,5 +28,5 @@ class Answer(Part):
 
     def _repr_html_(self) -> str:
         titles, rows = self._table()
-        svg, notes = (self.picture.draw() if self.picture else ("", []))
+        svg, notes = self.picture.draw() if self.picture else ("", [])
         return make_page(self._head(), svg, titles, rows, [*self._notes(), *notes])

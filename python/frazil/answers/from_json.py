@@ -71,7 +71,8 @@ def _expect(kind: type, value: Any, name: str) -> Any:
 
 
 def _misfit(found: str, expected: str) -> FrazilError:
-    return FrazilError(f"found {found}, expected {expected}; the package is of version {VERSION}: are the programs, too?", 1, found=found, expected=expected)
+    sentence = f"found {found}, expected {expected}; the package is of version {VERSION}: are the programs, too?"
+    return FrazilError(sentence, 1, found=found, expected=expected)
 
 
 def time_text(time_ns: Optional[int]) -> str:

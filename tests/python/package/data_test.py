@@ -107,8 +107,14 @@ class Data(unittest.TestCase):
 
     def test_that_are_not_alike_are_refused(self):
         self.refuse(r"found a data set without samples, expected at least one", [], self.path)
-        self.refuse(r"found I64 of shape \[3\] as input0 in sample 1, expected I64 of shape \[2\] as before; a collate", [([1, 2], 0), ([1, 2, 3], 0)], self.path)
-        self.refuse(r"found F32 of shape \[2\] as input0 in sample 1, expected I64 of shape \[2\] as before$", [([1, 2], 0), ([1.5, 2], 0)], self.path)
+        self.refuse(
+            r"found I64 of shape \[3\] as input0 in sample 1, expected I64 of shape \[2\] as before; a collate",
+            [([1, 2], 0), ([1, 2, 3], 0)],
+            self.path,
+        )
+        self.refuse(
+            r"found F32 of shape \[2\] as input0 in sample 1, expected I64 of shape \[2\] as before$", [([1, 2], 0), ([1.5, 2], 0)], self.path
+        )
         self.refuse(r"found inputs a in sample 1, expected b", [{"a": 1, "b": 1}, {"a": 1}], self.path)
         self.refuse(r"found labels in sample 1, expected it in all samples or in none", [{"a": 1}, {"a": 1, "labels": 1}], self.path)
         self.refuse(r"found no labels in sample 1, expected it in all", [{"a": 1, "labels": 1}, {"a": 1}], self.path)
@@ -117,7 +123,9 @@ class Data(unittest.TestCase):
         self.refuse(r"found a sample of 1 parts in sample 0, expected one that has the label 3", [1], self.path, labels=3)
         self.refuse(r"found a in sample 0 \(found a value of type str", [{"a": "text"}], self.path)
         self.refuse(r"found input0 in sample 1 \(a number is out of range\)", [1, 2**70], self.path)
-        self.refuse(r"samples in the batch from sample 0, expected equally many", [1, 2], self.path, collate=lambda batch: {"a": [1, 2], "labels": [1]})
+        self.refuse(
+            r"samples in the batch from sample 0, expected equally many", [1, 2], self.path, collate=lambda batch: {"a": [1, 2], "labels": [1]}
+        )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 
 import dataclasses
 import json
-import unittest
 
 import frazil
 from support import TREE, WithFolder, main, run_frazil
@@ -42,10 +41,12 @@ class Plans(WithFolder):
     def test_the_plan_of_a_ranking_is_the_file_and_can_be_simulated(self):
         ranking = frazil.plan(**self.question, out=self.folder / "plan.json")
         self.assertEqual(ranking.plan, json.loads((self.folder / "plan.json").read_text()))
-        step = frazil.simulate(plan=ranking.plan, profile=self.model, cluster=self.pair, explain=True, jitter=5, messages=True, overlap_reductions=True)
+        files = {"plan": ranking.plan, "profile": self.model, "cluster": self.pair}
+        step = frazil.simulate(**files, explain=True, jitter=5, messages=True, overlap_reductions=True)
         self.assertIsInstance(step, frazil.PlanStep)
         self.assertEqual(step.makespan_ns, ranking.best.makespan_ns)
-        self.assertEqual(sum(one["path_ns"] for one in step.critical_path.devices) + step.critical_path.transfers_ns + step.critical_path.hops_ns, step.makespan_ns)
+        path = step.critical_path
+        self.assertEqual(sum(one["path_ns"] for one in path.devices) + path.transfers_ns + path.hops_ns, step.makespan_ns)
         self.assertEqual(list(unread_keys(step)), [])
 
     def test_a_profile_and_a_cluster_may_be_dicts(self):

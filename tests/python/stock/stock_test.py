@@ -54,7 +54,18 @@ class Stock(unittest.TestCase):
 @unittest.skipUnless(safetensors, "found no safetensors; tests/interop/setup_torch.sh fetches it")
 class Files(Stock):
     def some_tensors(self):
-        kinds = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
+        kinds = [
+            torch.float64,
+            torch.float32,
+            torch.float16,
+            torch.bfloat16,
+            torch.int64,
+            torch.int32,
+            torch.int16,
+            torch.int8,
+            torch.uint8,
+            torch.bool,
+        ]
         made = {str(kind): (torch.randn(3, 4) * 9).to(kind) for kind in kinds}
         return {**made, "turned": torch.randn(4, 6).t(), "one": torch.tensor(2.5), "none": torch.empty(0, 3)}
 
@@ -123,7 +134,10 @@ class Weights(Stock):
         model = self.make_tied()
         whole = {name: value + 1 for name, value in model.state_dict().items()}
         for change, told in (
-            ({"haed.weight": whole["table.weight"]}, "found haed.weight, which the module does not have, expected its names; did you mean head.weight?"),
+            (
+                {"haed.weight": whole["table.weight"]},
+                "found haed.weight, which the module does not have, expected its names; did you mean head.weight?",
+            ),
             ({"norm.bias": torch.zeros(5)}, r"found shape \[5\] of norm.bias, expected \[4\], as the module has it"),
         ):
             frazil.write_tensors(self.path, {**whole, **change})
