@@ -17,7 +17,7 @@ from .tensors import Tensor, read_tensors, write_tensors
 from .version import VERSION as __version__
 from .weights import load_weights
 
-EXPORTING = ("export_model", "keyed_mask")
+EXPORTING = ("ExportRefused", "export_model", "keyed_mask")
 
 __all__ = [
     "Comparison",
