@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "exec/models/model_precision.h"
-#include "exec/models/vit.h"
 #include "exec/state/optimizer.h"
 #include "profiles/error.h"
 
@@ -46,7 +45,7 @@ PrefixCacheOptions cache_options(const RunConfig& config, bool over_processes) {
 }
 
 ModelSpec make_model(const RunConfig& config) {
-  return with_precision(make_vit(config.model), config.precision);
+  return with_precision(make_model(config.model), config.precision);
 }
 
 ModelProfile structure_of(const RunConfig& config) {

@@ -1,9 +1,6 @@
 #include "exec/config/run_config.h"
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
-#include <span>
 #include <system_error>
 #include <vector>
 
@@ -11,14 +8,12 @@
 #include "exec/data/random_hierarchy.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
-#include "profiles/json.h"
-#include "profiles/known_names.h"
+#include "profiles/json_settings.h"
 #include "profiles/text_file.h"
 
 namespace frazil {
 namespace {
 
-constexpr int kLargestCount = 1 << 20;  // of epochs, widths, samples in a batch
 constexpr int kLargestSamples = 100'000'000;
 constexpr int kMostLevels = 20;
 constexpr int kMostSymbols = 1 << 10;
@@ -30,63 +25,9 @@ constexpr int kDigitClasses = 10;
 constexpr int kLargestShift = 1'000;
 constexpr int kMostVariants = 1'000'000;
 
-// The value that the file gives for a key, if it does.
-using Given = std::optional<JsonCursor>;
-
-Given take(JsonFields& fields, const std::string& key, int minimum, int maximum, int& value) {
-  Given given = fields.optional(key);
-  if (given) value = static_cast<int>(given->integer(minimum, maximum));
-  return given;
-}
-
 void take_seed(JsonFields& fields, std::uint64_t& seed) {
   const Given given = fields.optional("seed");
   if (given) seed = static_cast<std::uint64_t>(given->integer(0, kLargestQuantity));
-}
-
-enum class Range { kPositive, kNotNegative, kFraction };
-
-// kPositive leaves out 0, kFraction leaves out 1.
-void take(JsonFields& fields, const std::string& key, Range range, double& value) {
-  const Given given = fields.optional(key);
-  if (!given) return;
-  value = given->real(0, range == Range::kFraction ? 1 : kLargestNumber);
-  if (range == Range::kPositive && value == 0) given->fail(given->describe(), "more than 0");
-  if (range == Range::kFraction && value == 1) given->fail(given->describe(), "less than 1");
-}
-
-// Takes the first name if the key is left out: the default of every such field.
-std::size_t read_name(const Given& given, std::span<const std::string_view> names) {
-  if (!given) return 0;
-  const auto name = std::find_if(names.begin(), names.end(), [&](std::string_view known) {
-    return is_same_name(known, given->text());
-  });
-  if (name == names.end()) {
-    std::string expected = json_string(names[0]);
-    for (std::size_t i = 1; i < names.size(); ++i) {
-      expected += (i + 1 < names.size() ? ", " : " or ") + json_string(names[i]);
-    }
-    given->fail(given->describe(), expected + did_you_mean(given->text(), names));
-  }
-  return static_cast<std::size_t>(name - names.begin());
-}
-
-std::size_t take_name(JsonFields& fields, const std::string& key,
-                      std::span<const std::string_view> names) {
-  return read_name(fields.optional(key), names);
-}
-
-// Throws for two keys that do not go together: the error stands at the first of `keys` that the
-// file gives. The defaults go together, so the file gives one.
-[[noreturn]] void blame(std::initializer_list<Given> keys, const std::string& expected) {
-  for (const Given& key : keys) {
-    if (key) key->fail(key->describe(), expected);
-  }
-  ENSURE(false, "defaults do not go together");
-}
-
-std::string with_value(const std::string& name, int value) {
-  return name + " (" + std::to_string(value) + ")";
 }
 
 void take_generated(JsonFields& fields, DataConfig& data) {
@@ -119,33 +60,43 @@ DataConfig parse_data(const JsonCursor& object) {
   return data;
 }
 
-VitConfig parse_model(const JsonCursor& object, DataConfig::Kind data) {
-  VitConfig model;
-  JsonFields fields(object);
-  const Given image = take(fields, "image", 1, kLargestCount, model.image);
-  const Given channels = take(fields, "channels", 1, kLargestCount, model.channels);
-  const Given patch = take(fields, "patch", 1, kLargestCount, model.patch);
-  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
-  take(fields, "blocks", 1, kLargestCount, model.blocks);
-  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
-  const Given classes = take(fields, "classes", 2, kLargestCount, model.classes);
-  take(fields, "dropout", Range::kFraction, model.dropout);
-  fields.finish();
-  if (model.image % model.patch != 0) {
-    blame({patch, image},
-          with_value("image", model.image) + " divisible by " + with_value("patch", model.patch));
+// Throws unless the samples that the model reads are what the digits are.
+void expect_digits(const Given& model, const SampleForm& form) {
+  if (!model) return;  // the default model reads them
+  const std::string otherwise = ", or data of kind \"synthetic\"";
+  JsonFields fields(*model);
+  if (!form.reads_images()) {
+    blame({fields.optional("kind")}, "a model that reads images, for the digits" + otherwise);
   }
-  if (model.dim % model.heads != 0) {
-    blame({heads, dim},
-          with_value("dim", model.dim) + " divisible by " + with_value("heads", model.heads));
+  const std::vector<std::int64_t>& shape = form.inputs.front().shape;
+  if (shape.back() != kDigitImage) {
+    blame({fields.optional("image")}, "8, the size of a digit" + otherwise);
   }
-  if (data == DataConfig::Kind::kDigits) {
-    const std::string otherwise = ", or data of kind \"synthetic\"";
-    if (model.image != kDigitImage) blame({image}, "8, the size of a digit" + otherwise);
-    if (model.channels != 1) blame({channels}, "1, the grey of a digit" + otherwise);
-    if (model.classes < kDigitClasses) blame({classes}, "10 or more for ten digits" + otherwise);
+  if (shape.front() != 1) {
+    blame({fields.optional("channels")}, "1, the grey of a digit" + otherwise);
   }
-  return model;
+  if (form.classes < kDigitClasses) {
+    blame({fields.optional("classes")}, "10 or more for ten digits" + otherwise);
+  }
+}
+
+// Throws unless the data are what the model reads.
+void expect_fitting(const RunConfig& config, const Given& model, const Given& data) {
+  const SampleForm form = sample_form(config.model);
+  switch (config.data.kind) {
+    case DataConfig::Kind::kDigits:
+      return expect_digits(model, form);
+    case DataConfig::Kind::kSynthetic:
+      return;
+    case DataConfig::Kind::kRandomHierarchy: {
+      const std::int64_t samples =
+          std::int64_t{config.data.train_samples} + config.data.test_samples;
+      const std::optional<std::string> lacking = find_lacking(config.data.hierarchy, samples, form);
+      const JsonCursor kind = JsonFields(*data).required("kind");
+      if (lacking) kind.fail(kind.describe(), *lacking);
+      return;
+    }
+  }
 }
 
 OptimizerConfig parse_optimizer(const JsonCursor& object) {
@@ -258,6 +209,13 @@ void refuse_fresh_draws(const JsonCursor& cache, const RunConfig& config) {
              "\"variants\" in the augmentation, which names how many draws there are, or no cache");
 }
 
+// Only images can be shifted.
+void refuse_moved_tokens(const JsonCursor& augmentation, const RunConfig& config) {
+  if (!config.augmentation.is_random() || sample_form(config.model).reads_images()) return;
+  const JsonCursor kind = JsonFields(augmentation).required("kind");
+  kind.fail(kind.describe(), "\"none\", or a model that reads images");
+}
+
 // Returns the file of the digits: beside the programs of an installed tree, wherever that was
 // moved, else in the checkout that was built.
 std::filesystem::path shipped_digits() {
@@ -279,14 +237,8 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   const Given model = fields.optional("model");
   const Given data = fields.optional("data");
   if (data) config.data = parse_data(*data);
-  if (model) config.model = parse_model(*model, config.data.kind);
-  if (config.data.kind == DataConfig::Kind::kRandomHierarchy) {
-    const std::optional<std::string> lacking = find_lacking(
-        config.data.hierarchy, std::int64_t{config.data.train_samples} + config.data.test_samples,
-        config.model);
-    const JsonCursor kind = JsonFields(*data).required("kind");
-    if (lacking) kind.fail(kind.describe(), *lacking);
-  }
+  if (model) config.model = parse_model(*model);
+  expect_fitting(config, model, data);
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);
   }
@@ -311,6 +263,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   config.deadline_seconds = take_deadline(fields);
   if (const Given augmentation = fields.optional("augmentation")) {
     config.augmentation = parse_augmentation(*augmentation);
+    refuse_moved_tokens(*augmentation, config);
   }
   if (const Given cache = fields.optional("cache")) {
     config.cache = parse_cache(*cache);
@@ -338,7 +291,7 @@ RunConfig read_run_config(const std::filesystem::path& path) {
   return config;
 }
 
-FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
+FreezeConfig parse_freeze(const JsonCursor& value, const ModelChoice& model,
                           const std::filesystem::path& folder) {
   JsonFields fields(value);
   const std::vector<std::string> keys = fields.keys();
@@ -346,13 +299,11 @@ FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
     return key == "policy" || key == "decorators";
   });
   if (is_short) return parse_alpha(fields);
-  FreezeConfig config = parse_freeze_config(value, freeze_blocks(model), folder);
+  FreezeConfig config = parse_freeze_config(value, count_blocks(model), folder);
   if (auto* trace = std::get_if<TraceFreeze>(&config.policy)) {
     trace->path = std::filesystem::absolute(folder / trace->path).lexically_normal().string();
   }
   return config;
 }
-
-int freeze_blocks(const VitConfig& model) { return model.blocks + 2; }
 
 }  // namespace frazil

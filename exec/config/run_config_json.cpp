@@ -2,54 +2,24 @@
 #include "exec/config/run_config.h"
 
 #include <array>
-#include <charconv>
 #include <utility>
-#include <vector>
 
 #include "exec/config/run_config_names.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
-#include "profiles/json.h"
+#include "profiles/json_settings.h"
 
 namespace frazil {
 namespace {
-
-std::string number_text(double value) {
-  ENSURE(value >= 0 && value <= kLargestNumber, "a number that a file can hold");
-  std::array<char, 32> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
-}
 
 std::string seed_text(std::uint64_t seed) {
   ENSURE(seed <= static_cast<std::uint64_t>(kLargestQuantity), "a seed that a file can hold");
   return std::to_string(seed);
 }
 
-using Members = std::vector<std::pair<std::string, std::string>>;
-
-std::string object_text(const Members& members) {
-  std::string text;
-  for (const auto& [key, value] : members) {
-    text += (text.empty() ? "{" : ", ") + json_string(key) + ": " + value;
-  }
-  return text + "}";
-}
-
 template <std::size_t N>
 std::string name_text(const std::array<std::string_view, N>& names, std::size_t index) {
   return json_string(names.at(index));
-}
-
-std::string to_json(const VitConfig& model) {
-  return object_text({{"image", std::to_string(model.image)},
-                      {"channels", std::to_string(model.channels)},
-                      {"patch", std::to_string(model.patch)},
-                      {"dim", std::to_string(model.dim)},
-                      {"blocks", std::to_string(model.blocks)},
-                      {"heads", std::to_string(model.heads)},
-                      {"classes", std::to_string(model.classes)},
-                      {"dropout", number_text(model.dropout)}});
 }
 
 // Adds the members of the kinds that are generated.

@@ -8,7 +8,6 @@ namespace frazil {
 
 inline constexpr std::string_view kRunFormat = "frazil.run";
 inline constexpr int kRunVersion = 1;
-inline constexpr double kLargestNumber = 1e9;  // of a number that is no count
 
 // The names by enumerator.
 inline constexpr std::array<std::string_view, 3> kDataKinds{"digits", "synthetic",

@@ -64,6 +64,10 @@ struct LayerSpec {
   std::vector<std::size_t> narrow_outputs = {};
   // Returns the mean loss over the micro-batch. Empty for a layer without a loss.
   std::function<at::Tensor(const Tensors& outputs, const at::Tensor& labels)> loss = {};
+  // Returns how many of the labels that mean is over, where some count for nothing. A step then
+  // weighs its micro-batches by that, so that its loss is the mean over all labels that count; if
+  // empty, by their samples.
+  std::function<std::int64_t(const at::Tensor& labels)> count_labels = {};
   // True if all parameters are read through ParametricOperations, so that W can be cut off there.
   bool has_seams = true;
 };

@@ -55,7 +55,7 @@ class Executor {
                      StageRunner::Data& data);
   void keep_features(const Action& action, const Tensors& features);
   void store_features(const Action& action, const Tensors& features);
-  void note_losses(MicroBatchId micro_batch, const std::vector<LayerLoss>& losses, double share);
+  void note_losses(const Action& forward, const std::vector<LayerLoss>& losses);
   void note_squares(LayerId layer, const Tensors& gradients);
   void catch_up();
   void read_numbers();

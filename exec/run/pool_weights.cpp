@@ -13,6 +13,16 @@
 
 namespace frazil {
 
+namespace {
+
+// Whether the last dimension holds a score of each class for each label: of a sample or of a token.
+bool are_scores(const at::Tensor& output, const at::Tensor& labels) {
+  return output.dim() == labels.dim() + 1 &&
+         output.sizes().slice(0, labels.sizes().size()) == labels.sizes();
+}
+
+}  // namespace
+
 std::vector<DeviceId> DevicePool::first_holders() const {
   std::vector<DeviceId> first;
   first.reserve(held_.size());
@@ -41,8 +51,8 @@ EvaluationAnswer DevicePool::evaluate(const Samples& samples, int micro_batch_si
         answers[d].losses.push_back(
             {micro_batch, layer, loss.item<double>() * static_cast<double>(some.count())});
       }
-      if (layer != last || outputs.at(0).dim() != 2) return;
-      answers[d].right += outputs[0].argmax(1).eq(some.labels).sum().item<std::int64_t>();
+      if (layer != last || !are_scores(outputs.at(0), some.labels)) return;
+      answers[d].right += outputs[0].argmax(-1).eq(some.labels).sum().item<std::int64_t>();
     };
   });
   EvaluationAnswer all;

@@ -2,6 +2,8 @@
 // evaluation, signals, states, hashes.
 #include "exec/run/run.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
 
 namespace frazil {
@@ -18,9 +20,8 @@ Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size, Samp
   std::sort(losses.begin(), losses.end());
   Evaluation evaluation;
   for (const LossTerm& term : losses) evaluation.loss += term.value;
-  const auto count = static_cast<double>(samples.count());
-  evaluation.loss /= count;
-  evaluation.accuracy = static_cast<double>(right) / count;
+  evaluation.loss /= static_cast<double>(samples.count());
+  evaluation.accuracy = static_cast<double>(right) / static_cast<double>(samples.labels.numel());
   return evaluation;
 }
 

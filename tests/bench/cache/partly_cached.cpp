@@ -66,7 +66,7 @@ struct Course {
 Course begin(const Options& options, const RunConfig& config, const Dataset& data,
              const FileSystem& files, int percent) {
   Course course{.percent = percent};
-  course.run = std::make_unique<Run>(make_vit(config.model), config.optimizer, config.seed, 1);
+  course.run = std::make_unique<Run>(make_model(config.model), config.optimizer, config.seed, 1);
   Run& run = *course.run;
   Plan plan;
   plan.model_hash = model_hash(run.structure());

@@ -265,7 +265,7 @@ TEST_F(DurableTraining, PassesOverACheckpointOfOtherWeightsThanTheJournalRecorde
 TEST_F(DurableTraining, BelongsToOneProcessAtATime) {
   (void)train_for(5);
   options_.durable->resume = true;
-  const ModelSpec model = make_vit(options_.config.model);
+  const ModelSpec model = make_model(options_.config.model);
   const DurableRun run(*options_.durable, model,
                        identify_run(options_.config, model_hash(options_.profile), data_, 18));
   try {

@@ -41,14 +41,14 @@ TEST(RunConfig, ReadsEveryKey) {
     "freeze": {"alpha": 0.333333, "start_epoch": 11, "interval_epochs": 2},
     "reduction": "fast", "message_order": "as-sent", "deadline_seconds": 2.5})");
   const RunConfig expected{
-      .model = {.image = 32,
-                .channels = 3,
-                .patch = 4,
-                .dim = 96,
-                .blocks = 12,
-                .heads = 3,
-                .classes = 100,
-                .dropout = 0.1},
+      .model = VitConfig{.image = 32,
+                         .channels = 3,
+                         .patch = 4,
+                         .dim = 96,
+                         .blocks = 12,
+                         .heads = 3,
+                         .classes = 100,
+                         .dropout = 0.1},
       .data = {.kind = DataConfig::Kind::kSynthetic,
                .path = "",
                .train_samples = 1000,
@@ -142,9 +142,10 @@ RunConfig draw_config(std::uint64_t seed) {
   };
   const auto fraction = [&] { return std::uniform_real_distribution<double>(0, 1)(engine); };
   RunConfig config;
-  config.model.heads = draw(1, 16);
-  config.model.dim = config.model.heads * draw(1, 64);
-  config.model.dropout = fraction();
+  VitConfig model;
+  model.heads = draw(1, 16);
+  model.dim = model.heads * draw(1, 64);
+  model.dropout = fraction();
   config.data.validation_percent = draw(0, 90);
   config.data.path = draw(0, 1) == 0 ? "" : "a \"b\"\\\n\xc3\xa9/c.gz";
   config.optimizer.learning_rate = std::ldexp(fraction() + 0.1, draw(-900, 24));
@@ -166,11 +167,12 @@ RunConfig draw_config(std::uint64_t seed) {
                    .train_samples = draw(1, 9999),
                    .test_samples = 1,
                    .seed = engine() >> 11};
-    config.model.patch = draw(1, 16);
-    config.model.image = config.model.patch * draw(1, 16);
-    config.model.channels = draw(1, 3);
-    config.model.classes = draw(2, 1000);
+    model.patch = draw(1, 16);
+    model.image = model.patch * draw(1, 16);
+    model.channels = draw(1, 3);
+    model.classes = draw(2, 1000);
   }
+  config.model = model;
   return config;
 }
 

@@ -81,13 +81,8 @@ Symbols read_pixels(const at::Tensor& image, std::int64_t leaves) {
   return sentence;
 }
 
-VitConfig model_of(const HierarchyConfig& shape, int image, int classes) {
-  VitConfig model;
-  model.image = image;
-  model.channels = shape.symbols;
-  model.patch = 1;
-  model.classes = classes;
-  return model;
+SampleForm model_of(const HierarchyConfig& shape, int image, int classes) {
+  return image_form(shape.symbols, image, classes);
 }
 
 TEST(RandomHierarchy, NoRightSideBelongsToTwoSymbols) {
@@ -237,20 +232,21 @@ TEST(RandomHierarchy, DrawsTheSameTrainingPartWhateverIsTested) {
 
 TEST(RandomHierarchy, SaysWhatDataOrModelLack) {
   const HierarchyConfig shape{.levels = 2, .symbols = 3, .synonyms = 2, .branching = 2};
-  const VitConfig model = model_of(shape, 2, 3);
+  const SampleForm model = model_of(shape, 2, 3);
   EXPECT_EQ(find_lacking(shape, 24, model), std::nullopt);
   EXPECT_EQ(find_lacking(shape, 25, model), "25 samples of classes (3) of 8 sentences each");
   EXPECT_EQ(find_lacking(shape, 2, model_of(shape, 1, 3)),
             "image (1) of the model with a pixel for each of 4 leaves");
-  VitConfig grey = model;
-  grey.channels = 1;
-  EXPECT_EQ(find_lacking(shape, 2, grey), "channels (1) of the model equal to symbols (3)");
+  EXPECT_EQ(find_lacking(shape, 2, image_form(1, 2, 3)),
+            "channels (1) of the model equal to symbols (3)");
   EXPECT_EQ(find_lacking(shape, 2, model_of(shape, 2, 5)),
             "synonyms (2) for each of 5 symbols or classes among the 9 right sides of symbols and "
             "branching");
   const HierarchyConfig wide{.levels = 2, .symbols = 1024, .synonyms = 2, .branching = 3};
   EXPECT_EQ(find_lacking(wide, 2, model_of(wide, 3, 3)),
             "symbols (1024) to the power of branching (3) of at most 1048576");
+  EXPECT_EQ(find_lacking(shape, 2, {.inputs = {{InputMeaning::kTokens, {5}, 9}}, .classes = 3}),
+            "a model that reads images, or data of kind \"synthetic\"");
   EXPECT_THROW(make_random_hierarchy(shape, 18, 7, model, 0), std::logic_error);
 }
 

@@ -63,7 +63,7 @@ class ValidatedRun : public testing::Test {
 TEST_F(ValidatedRun, IsDecidedByTheValidationSamplesAndNeverByThoseOfTheTest) {
   const TrainResult result = train(options_, data_);
   Dataset other_test = data_;
-  other_test.test.labels = (data_.test.labels + 1).remainder(options_.config.model.classes);
+  other_test.test.labels = (data_.test.labels + 1).remainder(vit_of(options_.config).classes);
   const TrainResult tested = train(options_, other_test);
   EXPECT_NE(tested.loss, result.loss);
   EXPECT_EQ(masks_of(tested.trace), masks_of(result.trace));

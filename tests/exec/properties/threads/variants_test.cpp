@@ -96,7 +96,7 @@ TrainOptions make_options(int variants, int epochs, bool caches) {
   TrainOptions options;
   options.config = tiny_config();
   options.config.epochs = epochs;
-  options.config.model.dropout = 0.1;
+  vit_of(options.config).dropout = 0.1;
   options.config.freeze.policy =
       AlphaFreeze{.alpha = 0.99, .start = 1, .interval = 1000, .unit = PaceUnit::kEpochs};
   options.config.augmentation = shift(1, variants);
