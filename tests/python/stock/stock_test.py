@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The package beside stock PyTorch, safetensors and transformers: each reads what the other wrote, and trained weights get into a module."""
 
-import json
 import os
 import sys
 import tempfile
@@ -9,11 +8,9 @@ import unittest
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(TREE / "tests/python/package"), str(TREE / "tests/findings/support")]
-os.environ.setdefault("FRAZIL", str(Path(os.environ["FRAZIL_BIN"]) / "frazil"))
+sys.path.insert(0, str(TREE / "tests/python/package"))
 import frazil  # noqa: E402
 from support import main  # noqa: E402
-from training import MODEL, Training  # noqa: E402
 
 PYTHON = TREE / ".deps/torch-python/python"
 try:
@@ -149,21 +146,32 @@ class Weights(Stock):
             frazil.load_weights({}, self.path)
 
     @unittest.skipUnless(transformers, "found no transformers; tests/interop/setup_torch.sh fetches it")
-    def test_of_a_training_get_into_the_vision_transformer(self):
-        training = Training(str(self.folder))
-        done = training.train("--out", "out", "--steps", "4", "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        config = transformers.ViTConfig(
-            image_size=MODEL["image"], num_channels=MODEL["channels"], patch_size=MODEL["patch"], hidden_size=MODEL["dim"],
-            num_hidden_layers=MODEL["blocks"], num_attention_heads=MODEL["heads"], intermediate_size=4 * MODEL["dim"], num_labels=MODEL["classes"])  # fmt: skip
-        model = frazil.load_weights(transformers.ViTForImageClassification(config), training.folder / "out")
-        held = {name: value for name, value in model.state_dict().items()}
-        trained = frazil.read_tensors(training.folder / "out/weights.safetensors")
-        self.assertEqual(set(held), set(trained))
-        self.assertTrue(all(torch.equal(held[name], tensor.torch()) for name, tensor in trained.items()))
-        self.assertGreater(json.loads(done.stdout)["loss"], 0)
-        logits = model.eval()(pixel_values=torch.randn(2, MODEL["channels"], MODEL["image"], MODEL["image"])).logits
-        self.assertEqual(tuple(logits.shape), (2, MODEL["classes"]))
+    def test_of_a_training_get_into_transformers(self):
+        sizes = {"blocks": 2, "heads": 2, "dim": 16}
+        shape = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 16, "intermediate_size": 64}
+        words = {"vocabulary": 20, "tokens": 12}
+        vit = transformers.ViTConfig(**shape, image_size=8, num_channels=1, patch_size=4, num_labels=5)
+        gpt = transformers.GPT2Config(vocab_size=20, n_positions=12, n_embd=16, n_layer=2, n_head=2)
+        bert = transformers.BertConfig(**shape, vocab_size=20, max_position_embeddings=12, type_vocab_size=2, num_labels=5)
+        self.expect_trained({"kind": "vit", "image": 8, "patch": 4, "classes": 5, **sizes}, transformers.ViTForImageClassification(vit))
+        decoder = self.expect_trained({"kind": "decoder", **words, **sizes}, transformers.GPT2LMHeadModel(gpt))
+        self.assertIs(decoder.lm_head.weight, decoder.transformer.wte.weight)
+        self.expect_trained({"kind": "encoder", "segments": 2, "classes": 5, **words, **sizes}, transformers.BertForSequenceClassification(bert))
+
+    def expect_trained(self, choice, model):
+        """Trains a model of Frazil's own for four steps and loads what it left into one of transformers."""
+        data = {"kind": "synthetic", "train_samples": 64, "test_samples": 16, "seed": 3}
+        run = {"format": "frazil.run", "version": 1, "model": choice, "data": data, "epochs": 1, "batch_size": 16, "micro_batch_size": 4}
+        files = {"profile": self.folder / "model.json", "cluster": self.folder / "cluster.json"}
+        measured = {"out": files["profile"], "cluster_out": files["cluster"], "devices": 2, "memory_limit": "1GiB", "rounds": 1, "steps": 2}
+        frazil.ask("profile", run=run, quiet=True, **measured)
+        out = self.folder / choice["kind"]
+        frazil.ask("train", run=run, **files, out=out, quiet=True)
+        frazil.load_weights(model, out)
+        trained = frazil.read_tensors(out / "weights.safetensors")
+        self.assertLessEqual(set(trained), set(model.state_dict()))
+        self.assertTrue(all(torch.equal(model.state_dict()[name], tensor.torch()) for name, tensor in trained.items()))
+        return model
 
 
 if __name__ == "__main__":
