@@ -57,17 +57,17 @@ def _describe(program: str, _changed: int) -> dict:
 def run_program(verb: str, words: list) -> dict:
     """Runs `frazil-VERB WORDS... --json` and returns its answer.
 
-    Raises FrazilError with the program's exit code and sentence; NotFeasible (exit code 3) carries the answer, if there is one.
+    Raises FrazilError (with exit code 3 NotFeasible) with the program's exit code and sentence, and with its answer, if there is one.
     """
     done = _run([find_program(verb), *words, "--json"])
     answer = _read_answer(done.stdout)
     if done.returncode == 0 and answer is not None:
         return answer
     told = (answer or {}).get("error")
+    kind, code = NotFeasible if done.returncode == 3 else FrazilError, done.returncode or 1
     if told:
-        place = {key: told.get(key) for key in ("file", "line", "found", "expected")}
-        raise _make_error(told["sentence"], done.returncode, None, place)
-    raise _make_error(_last_sentence(verb, done), done.returncode, answer, {})
+        raise kind(told["sentence"], code, **{key: told.get(key) for key in ("file", "line", "found", "expected")})
+    raise kind(_last_sentence(verb, done), code, answer)
 
 
 def _run(command: list) -> subprocess.CompletedProcess:
@@ -85,10 +85,4 @@ def _read_answer(text: str) -> Optional[dict]:
 def _last_sentence(verb: str, done: subprocess.CompletedProcess) -> str:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     own = [line for line in lines if line.startswith(f"frazil {verb}: ")]
-    return (own or lines or [f"frazil {verb}: ended with exit code {done.returncode} and no answer"])[-1]
-
-
-def _make_error(sentence: str, code: int, answer: Any, place: dict) -> FrazilError:
-    if code == 3:
-        return NotFeasible(sentence, answer, **place)
-    return FrazilError(sentence, code or 1, **place)
+    return (own or lines or [f"frazil {verb}: ended with exit code {done.returncode}"])[-1]

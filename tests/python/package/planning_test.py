@@ -3,6 +3,8 @@
 
 import dataclasses
 import json
+import os
+from unittest import mock
 
 import frazil
 from support import TREE, WithFolder, main, run_frazil
@@ -160,6 +162,17 @@ class Errors(WithFolder):
         self.expect(2, "found True for batch, expected a value (N)", lambda: frazil.plan(batch=True))
         self.expect(2, "found 1.5 for forward, expected an integer of ns or text with a unit", lambda: frazil.simulate(forward=1.5))
         self.expect(2, "found --stages 0", lambda: frazil.simulate(**{**WHAT_IF, "stages": 0}, schedule="1f1b"))
+
+    def test_that_a_program_ends_with_beside_its_answer_carry_the_answer(self):
+        false = self.folder / "frazil-verify"
+        (self.folder / "frazil").write_text("#!/bin/sh\n")
+        told = '{"name": "verify", "flags": []}'
+        false.write_text(f"#!/bin/sh\ncase $1 in --describe-flags) echo '{told}';; *) echo '{{\"verdict\": \"FAIL\"}}'; exit 4;; esac\n")
+        for program in (false, self.folder / "frazil"):
+            program.chmod(0o755)
+        with mock.patch.dict(os.environ, {"FRAZIL_BIN": str(self.folder)}):
+            error = self.expect(4, "frazil verify: ended with exit code 4", lambda: frazil.ask("verify"))
+        self.assertEqual(error.answer, {"verdict": "FAIL"})
 
     def test_bad_input_carries_its_place(self):
         broken = self.folder / "broken.json"
