@@ -37,17 +37,6 @@ void add_trace(TraceFreeze& trace, Keys& keys) {
   if (trace.rates) keys["freeze.trace.rates"] = to_json(FreezePolicy(*trace.rates));
 }
 
-std::string hash_samples(const Samples& data) {
-  std::uint64_t hash = 0;
-  Tensors samples = data.inputs;
-  samples.push_back(data.labels);
-  for (const at::Tensor& tensor : samples) {
-    const at::Tensor whole = tensor.contiguous();
-    hash = hash_bytes(whole.const_data_ptr(), whole.nbytes(), hash);
-  }
-  return to_hex(hash);
-}
-
 }  // namespace
 
 RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
@@ -61,12 +50,17 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
        {"format", "version", "data.path", "message_order", "deadline_seconds"}) {
     keys.erase(key);
   }
+  // The two schedules that a boolean named before keep their key, and runs their identity.
+  if (const auto schedule = keys.find("optimizer.schedule"); schedule->second != "linear") {
+    keys["optimizer.cosine"] = schedule->second == "cosine" ? "true" : "false";
+    keys.erase(schedule);
+  }
   if (config.precision != Precision::kFp32) {
     keys["precision.instructions"] = narrow_instructions(present_kernels());
   }
   keys["model.hash"] = model_hash;
-  keys["data.hash"] = hash_samples(data.train);
-  if (data.validation.count() > 0) keys["data.validation_hash"] = hash_samples(data.validation);
+  keys["data.hash"] = to_hex(data.train.hash());
+  if (data.validation.count() > 0) keys["data.validation_hash"] = to_hex(data.validation.hash());
   keys["steps"] = std::to_string(steps);
   return {model_hash, hash_keys(keys), keys};
 }

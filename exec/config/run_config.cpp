@@ -99,6 +99,41 @@ void expect_fitting(const RunConfig& config, const Given& model, const Given& da
   }
 }
 
+// Takes "schedule", or the boolean "cosine" that stands for two of its values.
+RateSchedule take_schedule(JsonFields& fields) {
+  const Given schedule = fields.optional("schedule");
+  const Given cosine = fields.optional("cosine");
+  if (schedule && cosine) {
+    cosine->fail(
+        "\"cosine\" beside \"schedule\"",
+        "one of them: \"cosine\": true is \"schedule\": \"cosine\", and false \"constant\"");
+  }
+  if (cosine) return cosine->boolean() ? RateSchedule::kCosine : RateSchedule::kConstant;
+  return static_cast<RateSchedule>(read_name(schedule, kRateSchedules));
+}
+
+ParameterGroup parse_group(const JsonCursor& object, double weight_decay) {
+  ParameterGroup group{.match = "", .weight_decay = weight_decay};
+  JsonFields fields(object);
+  const JsonCursor match = fields.required("match");
+  group.match = match.text();
+  if (group.match.empty()) match.fail(match.describe(), "a pattern of parameters' names");
+  take(fields, "weight_decay", Range::kNotNegative, group.weight_decay);
+  take(fields, "learning_rate_scale", Range::kNotNegative, group.learning_rate_scale);
+  fields.finish();
+  return group;
+}
+
+// Throws for a parameter group that matches no parameter of the model, at its "match".
+void refuse_unmatched_groups(const JsonCursor& optimizer, const OptimizerConfig& config,
+                             const ModelSpec& model) {
+  const std::optional<std::size_t> unmatched = find_unmatched(config.groups, model);
+  if (!unmatched) return;
+  const JsonItems groups = JsonFields(optimizer).required("groups").items();
+  const JsonCursor match = JsonFields(groups[*unmatched]).required("match");
+  match.fail(match.describe(), "a pattern that matches the name of a parameter of the model");
+}
+
 OptimizerConfig parse_optimizer(const JsonCursor& object) {
   OptimizerConfig optimizer;
   JsonFields fields(object);
@@ -115,9 +150,14 @@ OptimizerConfig parse_optimizer(const JsonCursor& object) {
       take(fields, "momentum", Range::kFraction, optimizer.momentum);
       break;
   }
-  if (const Given cosine = fields.optional("cosine")) optimizer.cosine = cosine->boolean();
+  optimizer.schedule = take_schedule(fields);
   take(fields, "warm_up_steps", 0, kLargestSteps, optimizer.warm_up_steps);
   take(fields, "clip_norm", Range::kNotNegative, optimizer.clip_norm);
+  if (const Given groups = fields.optional("groups")) {
+    for (const JsonCursor& group : groups->items()) {
+      optimizer.groups.push_back(parse_group(group, optimizer.weight_decay));
+    }
+  }
   fields.finish();
   return optimizer;
 }
@@ -241,6 +281,9 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   expect_fitting(config, model, data);
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);
+    if (!config.optimizer.groups.empty()) {
+      refuse_unmatched_groups(*optimizer, config.optimizer, make_vit(config.model));
+    }
   }
   take(fields, "epochs", 1, kLargestCount, config.epochs);
   const Given batch = take(fields, "batch_size", 1, kLargestCount, config.batch_size);

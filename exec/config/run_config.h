@@ -7,8 +7,8 @@
 //              "heads": 4, "classes": 10, "dropout": 0},
 //    "data": {"kind": "digits", "path": "", "validation_percent": 0},
 //    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9,
-//                  "beta2": 0.999, "epsilon": 1e-8, "cosine": true, "warm_up_steps": 0,
-//                  "clip_norm": 0},
+//                  "beta2": 0.999, "epsilon": 1e-8, "schedule": "cosine", "warm_up_steps": 0,
+//                  "clip_norm": 0, "groups": []},
 //    "epochs": 20, "batch_size": 32, "batch_growth": "none", "micro_batch_size": 8, "seed": 1,
 //    "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
 //    "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
@@ -18,6 +18,10 @@
 //   test_samples and seed; "random-hierarchy" (exec/data/random_hierarchy.h) takes these and levels
 //   3, symbols 8, synonyms 4, branching 2, for a model with a channel for each symbol. "sgd" takes
 //   momentum in place of beta1, beta2 and epsilon.
+// - "schedule" is "cosine", "linear" or "constant" (exec/state/optimizer.h); "cosine": true or false
+//   stands for the first and the last of them.
+// - "groups": [{"match": "*.bias", "weight_decay": 0, "learning_rate_scale": 1}] treats parameters
+//   by name (exec/state/parameter_groups.h). What a group leaves out is that of the optimizer.
 // - "validation_percent" of the training samples, chosen by the run's seed, are not trained on:
 //   each epoch ends with an evaluation over these samples, which a validation guard reads; a run
 //   with a guard must have some. Nothing is decided by the test samples.

@@ -50,6 +50,17 @@ std::string to_json(const DataConfig& data) {
   return object_text(members);
 }
 
+std::string to_json(const std::vector<ParameterGroup>& groups) {
+  std::string text;
+  for (const ParameterGroup& group : groups) {
+    text += (text.empty() ? "[" : ", ") +
+            object_text({{"match", json_string(group.match)},
+                         {"weight_decay", number_text(group.weight_decay)},
+                         {"learning_rate_scale", number_text(group.learning_rate_scale)}});
+  }
+  return text + "]";
+}
+
 std::string to_json(const OptimizerConfig& optimizer) {
   Members members{{"kind", name_text(kOptimizerKinds, static_cast<std::size_t>(optimizer.kind))},
                   {"learning_rate", number_text(optimizer.learning_rate)},
@@ -64,9 +75,11 @@ std::string to_json(const OptimizerConfig& optimizer) {
       members.emplace_back("momentum", number_text(optimizer.momentum));
       break;
   }
-  members.emplace_back("cosine", optimizer.cosine ? "true" : "false");
+  members.emplace_back("schedule",
+                       name_text(kRateSchedules, static_cast<std::size_t>(optimizer.schedule)));
   members.emplace_back("warm_up_steps", std::to_string(optimizer.warm_up_steps));
   members.emplace_back("clip_norm", number_text(optimizer.clip_norm));
+  if (!optimizer.groups.empty()) members.emplace_back("groups", to_json(optimizer.groups));
   return object_text(members);
 }
 

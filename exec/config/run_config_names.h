@@ -13,6 +13,7 @@ inline constexpr int kRunVersion = 1;
 inline constexpr std::array<std::string_view, 3> kDataKinds{"digits", "synthetic",
                                                             "random-hierarchy"};
 inline constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"};
+inline constexpr std::array<std::string_view, 3> kRateSchedules{"cosine", "linear", "constant"};
 inline constexpr std::array<std::string_view, 2> kReductionModes{"exact", "fast"};
 inline constexpr std::array<std::string_view, 2> kBatchGrowths{"none", "with-pipelines"};
 inline constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};

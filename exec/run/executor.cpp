@@ -87,6 +87,10 @@ Executor::Executor(const ExecutionContext& context)
   if (program_.activity.cached > 0) {
     prefix_.emplace(context.stage());
   }
+  if (optimizer_.groups.empty()) return;
+  for (const auto& [layer, state] : state_) {
+    rules_[layer] = find_rules(optimizer_.groups, optimizer_.weight_decay, model_, layer);
+  }
 }
 
 std::vector<LossSample> Executor::run_step(const StepInput& input) {

@@ -91,6 +91,7 @@ class Executor {
   StepData data_;
   WeightReads reads_;
   KeptWeights kept_;
+  std::map<LayerId, std::vector<ParameterRule>> rules_;  // empty without parameter groups
   std::vector<LossSample> losses_;
   UnreadNumbers unread_;
   // Outputs of the cached prefix on their way to the host, by the F that made them.

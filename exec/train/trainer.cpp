@@ -208,7 +208,7 @@ class Training {
 
   // Evaluates the validation samples. Decisions rest on these, never on test samples.
   std::optional<PartScore> validate(Step done) {
-    const Samples& samples = parts_.data.validation;
+    const SampleSource& samples = parts_.data.validation;
     if (samples.count() == 0) return std::nullopt;
     const Run::Evaluation own = changes_.survive(done, [&] {
       return run_.evaluate(samples, config_.micro_batch_size, SamplePart::kValidation);

@@ -59,7 +59,7 @@ TEST(RunConfig, ReadsEveryKey) {
                     .learning_rate = 0.1,
                     .weight_decay = 0,
                     .momentum = 0.5,
-                    .cosine = false,
+                    .schedule = RateSchedule::kConstant,
                     .warm_up_steps = 1'000'000'000,
                     .clip_norm = 1.5},
       .epochs = 7,
@@ -122,7 +122,7 @@ TEST(RunConfig, IsWrittenWithItsDefaults) {
             R"("classes": 10, "dropout": 0},
   "data": {"kind": "digits", "path": "", "validation_percent": 0},
   "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9, )"
-            R"("beta2": 0.999, "epsilon": 1e-08, "cosine": true, "warm_up_steps": 0, )"
+            R"("beta2": 0.999, "epsilon": 1e-08, "schedule": "cosine", "warm_up_steps": 0, )"
             R"("clip_norm": 0},
   "epochs": 20,
   "batch_size": 32,
@@ -151,7 +151,7 @@ RunConfig draw_config(std::uint64_t seed) {
   config.optimizer.learning_rate = std::ldexp(fraction() + 0.1, draw(-900, 24));
   config.optimizer.epsilon = std::ldexp(1.0, draw(-1074, 0));
   config.optimizer.beta2 = fraction();
-  config.optimizer.cosine = draw(0, 1) == 0;
+  config.optimizer.schedule = static_cast<RateSchedule>(draw(0, 2));
   config.optimizer.warm_up_steps = draw(0, 1'000'000'000);
   config.batch_size = draw(1, 1000);
   if (draw(0, 1) == 0) config.batch_growth = BatchGrowth::kWithPipelines;
@@ -173,6 +173,9 @@ RunConfig draw_config(std::uint64_t seed) {
     model.classes = draw(2, 1000);
   }
   config.model = model;
+  if (draw(0, 1) == 0) {
+    config.optimizer.groups = {{"*.bias", 0, fraction()}, {"classifier.?*", fraction(), 1e9}};
+  }
   return config;
 }
 
@@ -270,8 +273,22 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        "a number from 0 to 1000000000"},
       {R"("optimizer": {"momentum": 0.5})", R"(the unknown key "momentum" at $.optimizer)",
        R"(no keys but "kind", "learning_rate", "weight_decay", "beta1", "beta2", "epsilon", )"
-       R"("cosine", "warm_up_steps", "clip_norm")"},
+       R"("schedule", "cosine", "warm_up_steps", "clip_norm", "groups")"},
       {R"("optimizer": {"cosine": 1})", "`1` at $.optimizer.cosine", "`true` or `false`"},
+      {R"("optimizer": {"schedule": "step"})", R"(`"step"` at $.optimizer.schedule)",
+       R"("cosine", "linear" or "constant")"},
+      {R"("optimizer": {"schedule": "linear", "cosine": true})",
+       R"("cosine" beside "schedule" at $.optimizer.cosine)",
+       R"(one of them: "cosine": true is "schedule": "cosine", and false "constant")"},
+      {R"("optimizer": {"groups": [{"weight_decay": 0}]})",
+       R"(an object without "match" at $.optimizer.groups[0])", R"(the key "match")"},
+      {R"("optimizer": {"groups": [{"match": ""}]})", R"(`""` at $.optimizer.groups[0].match)",
+       "a pattern of parameters' names"},
+      {R"("optimizer": {"groups": [{"match": "*", "learning_rate_scale": -1}]})",
+       "`-1` at $.optimizer.groups[0].learning_rate_scale", "a number from 0 to 1000000000"},
+      {R"("optimizer": {"groups": [{"match": "*.bias"}, {"match": "vit.*.lora_?"}]})",
+       R"(`"vit.*.lora_?"` at $.optimizer.groups[1].match)",
+       "a pattern that matches the name of a parameter of the model"},
       {R"("optimizer": {"warm_up_steps": -1})", "`-1` at $.optimizer.warm_up_steps", steps},
       {R"("optimizer": {"warm_up_steps": 1.5})", "`1.5` at $.optimizer.warm_up_steps", steps},
       {R"("optimizer": {"warm_up_steps": 1000000001})", "`1000000001` at $.optimizer.warm_up_steps",
@@ -390,7 +407,7 @@ TEST(FreezeConfig, IsThatOfTheModel) {
 }
 
 TEST(LearningRate, FallsAlongHalfACosine) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true};
+  const OptimizerConfig config{.learning_rate = 0.5, .schedule = RateSchedule::kCosine};
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 120), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate(config, 40, 120), 0.375);  // cos 60 degrees = 1/2
   EXPECT_DOUBLE_EQ(learning_rate(config, 60, 120), 0.25);
@@ -400,7 +417,8 @@ TEST(LearningRate, FallsAlongHalfACosine) {
 }
 
 TEST(LearningRate, RisesInEqualPartsBeforeTheCosine) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true, .warm_up_steps = 4};
+  const OptimizerConfig config{
+      .learning_rate = 0.5, .schedule = RateSchedule::kCosine, .warm_up_steps = 4};
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 124), 0.125);
   EXPECT_DOUBLE_EQ(learning_rate(config, 1, 124), 0.25);
   EXPECT_DOUBLE_EQ(learning_rate(config, 2, 124), 0.375);
@@ -413,21 +431,64 @@ TEST(LearningRate, RisesInEqualPartsBeforeTheCosine) {
 }
 
 TEST(LearningRate, OnlyRisesInARunNoLongerThanItsWarmUp) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true, .warm_up_steps = 4};
+  const OptimizerConfig config{
+      .learning_rate = 0.5, .schedule = RateSchedule::kCosine, .warm_up_steps = 4};
   EXPECT_DOUBLE_EQ(learning_rate(config, 1, 2), 0.25);
   EXPECT_DOUBLE_EQ(learning_rate(config, 3, 4), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate(config, 4, 4), 0.5);
 }
 
 TEST(LearningRate, StaysAfterTheWarmUpWithoutTheCosine) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = false, .warm_up_steps = 2};
+  const OptimizerConfig config{
+      .learning_rate = 0.5, .schedule = RateSchedule::kConstant, .warm_up_steps = 2};
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 10), 0.25);
   EXPECT_EQ(learning_rate(config, 1, 10), 0.5);
   EXPECT_EQ(learning_rate(config, 9, 10), 0.5);
 }
 
+// PyTorch's LambdaLR with the function of get_linear_schedule_with_warmup (transformers 4.57.6),
+// which counts steps from 0 and changes nothing in the first.
+double linear_with_warmup(int step, int warm_up, int steps) {
+  if (step < warm_up) return static_cast<double>(step) / std::max(1, warm_up);
+  return std::max(0.0, static_cast<double>(steps - step) / std::max(1, steps - warm_up));
+}
+
+TEST(LearningRate, FallsAlongALineAsThatOfTransformers) {
+  for (const int warm_up : {0, 1, 4, 30}) {
+    const OptimizerConfig config{
+        .learning_rate = 0.5, .schedule = RateSchedule::kLinear, .warm_up_steps = warm_up};
+    for (int step = 0; step <= 50; ++step) {
+      const int place = step < warm_up ? step + 1 : step;
+      EXPECT_DOUBLE_EQ(learning_rate(config, step, 50),
+                       0.5 * linear_with_warmup(place, warm_up, 50))
+          << "step " << step << ", warm-up of " << warm_up;
+    }
+  }
+  const OptimizerConfig rising{.schedule = RateSchedule::kLinear, .warm_up_steps = 4};
+  EXPECT_EQ(learning_rate(rising, 4, 4), rising.learning_rate);
+}
+
+TEST(RunConfig, TakesTheOldBooleanForTwoOfTheSchedules) {
+  const auto schedule = [](const std::string& text) {
+    return parse(with_members(R"("optimizer": {)" + text + "}")).optimizer.schedule;
+  };
+  EXPECT_EQ(schedule(R"("cosine": true)"), RateSchedule::kCosine);
+  EXPECT_EQ(schedule(R"("cosine": false)"), RateSchedule::kConstant);
+  EXPECT_EQ(schedule(R"("schedule": "cosine")"), RateSchedule::kCosine);
+  EXPECT_EQ(schedule(R"("schedule": "linear")"), RateSchedule::kLinear);
+  EXPECT_EQ(schedule(R"("schedule": "constant")"), RateSchedule::kConstant);
+}
+
+TEST(RunConfig, GivesAGroupWhatItLeavesOut) {
+  const OptimizerConfig config = parse(with_members(R"("optimizer": {"weight_decay": 0.25, "groups":
+      [{"match": "*norm*"}, {"match": "*.bias", "weight_decay": 0, "learning_rate_scale": 2}]})"))
+                                     .optimizer;
+  const std::vector<ParameterGroup> expected{{"*norm*", 0.25, 1}, {"*.bias", 0, 2}};
+  EXPECT_EQ(config.groups, expected);
+}
+
 TEST(LearningRate, StaysWithoutTheCosine) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = false};
+  const OptimizerConfig config{.learning_rate = 0.5, .schedule = RateSchedule::kConstant};
   EXPECT_EQ(learning_rate(config, 0, 10), 0.5);
   EXPECT_EQ(learning_rate(config, 9, 10), 0.5);
 }

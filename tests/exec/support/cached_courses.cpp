@@ -46,8 +46,8 @@ Course take_course(const std::vector<PlanShape>& epochs, const CourseOptions& op
   run.measure({.layers = true});
   std::optional<PrefixCache> cache;
   if (options.cache) {
-    cache.emplace(run.model(), run.outputs(narrow(data.train, 0, 1)), options.samples,
-                  options.files, *options.cache);
+    cache.emplace(run.model(), run.outputs(data.train.narrow(0, 1)), options.samples, options.files,
+                  *options.cache);
     run.attach(*cache);
   }
   Course course;

@@ -40,7 +40,7 @@ at::Tensor augmented(const Dataset& data, const std::vector<std::int64_t>& order
 // Each image is the old one moved, with the edge repeated where nothing was.
 TEST(Augmentation, MovesEachImageByAFewPixels) {
   const Dataset data = make_synthetic(40, 1, 2, 5, 10, 3);
-  const at::Tensor before = data.train.inputs[0];
+  const at::Tensor before = data.train.whole().inputs[0];
   const at::Tensor after = augmented(data, numbers(40), shift(2, 0), 7, 1, 8);
   std::vector<int> seen(25);
   for (std::int64_t row = 0; row < 40; ++row) {
@@ -75,7 +75,7 @@ TEST(Augmentation, FollowsFromSeedVariantAndSampleAlone) {
   }
   EXPECT_FALSE(at::equal(augmented(data, numbers(24), shift(2, 3), 7, 2, 24), whole));
   EXPECT_FALSE(at::equal(augmented(data, numbers(24), shift(2, 3), 8, 1, 24), whole));
-  EXPECT_TRUE(at::equal(augmented(data, numbers(24), {}, 7, 1, 24), data.train.inputs[0]));
+  EXPECT_TRUE(at::equal(augmented(data, numbers(24), {}, 7, 1, 24), data.train.whole().inputs[0]));
 }
 
 TEST(Augmentation, DrawsVariantsInTurnOrAnewInEveryEpoch) {
