@@ -6,6 +6,7 @@
 
 #include "profiles/error.h"
 #include "profiles/known_names.h"
+#include "profiles/units.h"
 
 namespace frazil {
 
@@ -21,6 +22,11 @@ void take(JsonFields& fields, const std::string& key, Range range, double& value
   value = given->real(0, range == Range::kFraction ? 1 : kLargestNumber);
   if (range == Range::kPositive && value == 0) given->fail(given->describe(), "more than 0");
   if (range == Range::kFraction && value == 1) given->fail(given->describe(), "less than 1");
+}
+
+void take_seed(JsonFields& fields, std::uint64_t& seed) {
+  const Given given = fields.optional("seed");
+  if (given) seed = static_cast<std::uint64_t>(given->integer(0, kLargestQuantity));
 }
 
 std::size_t read_name(const Given& given, std::span<const std::string_view> names) {
@@ -54,8 +60,13 @@ std::string with_value(const std::string& name, int value) {
   return name + " (" + std::to_string(value) + ")";
 }
 
+std::string seed_text(std::uint64_t seed) {
+  ENSURE(seed <= static_cast<std::uint64_t>(kLargestQuantity), "a seed that a file can hold");
+  return std::to_string(seed);
+}
+
 std::string number_text(double value) {
-  ENSURE(value >= 0 && value <= kLargestNumber, "a number that a file can hold");
+  ENSURE(value >= -kLargestNumber && value <= kLargestNumber, "a number that a file can hold");
   std::array<char, 32> buffer{};
   const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
   return {buffer.data(), result.ptr};

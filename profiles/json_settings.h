@@ -3,6 +3,7 @@
 // out of a closed list, and errors for members that do not go together. Shared by the readers of
 // configurations, so that all refuse a value in the same words.
 
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -30,6 +31,9 @@ enum class Range { kPositive, kNotNegative, kFraction };
 // Puts the given number in the place of `value`. Throws InputError outside the range.
 void take(JsonFields& fields, const std::string& key, Range range, double& value);
 
+// Puts the given "seed" in the place of `seed`.
+void take_seed(JsonFields& fields, std::uint64_t& seed);
+
 // Return the place of the given name among the known ones, 0 where it is left out: the default of
 // every such field. Throw InputError, with a guess at what was meant, for another name.
 std::size_t read_name(const Given& given, std::span<const std::string_view> names);
@@ -43,9 +47,12 @@ std::size_t take_name(JsonFields& fields, const std::string& key,
 // Returns "patch (3)".
 std::string with_value(const std::string& name, int value);
 
-// Returns the shortest text that is read back as the same number. Requires: from 0 to
-// kLargestNumber.
+// Returns the shortest text that is read back as the same number. Requires: a magnitude of
+// at most kLargestNumber.
 std::string number_text(double value);
+
+// Returns the text of a seed. Requires: at most kLargestQuantity, as a file can hold.
+std::string seed_text(std::uint64_t seed);
 
 // The members of an object with the texts of their values, in the order of the file.
 using Members = std::vector<std::pair<std::string, std::string>>;

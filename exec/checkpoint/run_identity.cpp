@@ -44,6 +44,11 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   Keys keys;
   RunConfig deciding = config;
   if (auto* trace = std::get_if<TraceFreeze>(&deciding.freeze.policy)) add_trace(*trace, keys);
+  // What files hold decides, by the hash of the data, and not where they lie.
+  for (auto* const paths :
+       {&deciding.data.files.train, &deciding.data.files.test, &deciding.data.files.validation}) {
+    paths->clear();
+  }
   deciding.cache = {};  // a run whose cache rounds keeps no checkpoints
   add_flat(to_json(deciding), keys);
   for (const char* const key :

@@ -1,6 +1,7 @@
 #include "exec/config/configured_data.h"
 
 #include "exec/data/random_hierarchy.h"
+#include "exec/data/tensor_samples.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -33,6 +34,8 @@ Dataset load_whole(const DataConfig& data, const SampleForm& form) {
     case DataConfig::Kind::kRandomHierarchy:
       return make_random_hierarchy(data.hierarchy, data.train_samples, data.test_samples, form,
                                    data.seed);
+    case DataConfig::Kind::kTensors:
+      return read_tensor_samples(data.files, form);
   }
   ENSURE(false, "unknown kind of data");
 }

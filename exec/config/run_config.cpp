@@ -1,11 +1,10 @@
 #include "exec/config/run_config.h"
 
 #include <algorithm>
-#include <system_error>
 #include <vector>
 
+#include "exec/config/data_config_json.h"
 #include "exec/config/run_config_names.h"
-#include "exec/data/random_hierarchy.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
 #include "profiles/json_settings.h"
@@ -14,90 +13,10 @@
 namespace frazil {
 namespace {
 
-constexpr int kLargestSamples = 100'000'000;
-constexpr int kMostLevels = 20;
-constexpr int kMostSymbols = 1 << 10;
-constexpr int kMostPercent = 90;
 constexpr int kLargestSteps = 1'000'000'000;
-constexpr int kDigitImage = 8;
-constexpr int kDigitClasses = 10;
 
 constexpr int kLargestShift = 1'000;
 constexpr int kMostVariants = 1'000'000;
-
-void take_seed(JsonFields& fields, std::uint64_t& seed) {
-  const Given given = fields.optional("seed");
-  if (given) seed = static_cast<std::uint64_t>(given->integer(0, kLargestQuantity));
-}
-
-void take_generated(JsonFields& fields, DataConfig& data) {
-  take(fields, "train_samples", 1, kLargestSamples, data.train_samples);
-  take(fields, "test_samples", 1, kLargestSamples, data.test_samples);
-  take_seed(fields, data.seed);
-}
-
-DataConfig parse_data(const JsonCursor& object) {
-  DataConfig data;
-  JsonFields fields(object);
-  data.kind = static_cast<DataConfig::Kind>(take_name(fields, "kind", kDataKinds));
-  switch (data.kind) {
-    case DataConfig::Kind::kDigits:
-      if (const Given path = fields.optional("path")) data.path = path->text();
-      break;
-    case DataConfig::Kind::kSynthetic:
-      take_generated(fields, data);
-      break;
-    case DataConfig::Kind::kRandomHierarchy:
-      take(fields, "levels", 1, kMostLevels, data.hierarchy.levels);
-      take(fields, "symbols", 2, kMostSymbols, data.hierarchy.symbols);
-      take(fields, "synonyms", 1, kLargestCount, data.hierarchy.synonyms);
-      take(fields, "branching", 2, kMostSymbols, data.hierarchy.branching);
-      take_generated(fields, data);
-      break;
-  }
-  take(fields, "validation_percent", 0, kMostPercent, data.validation_percent);
-  fields.finish();
-  return data;
-}
-
-// Throws unless the samples that the model reads are what the digits are.
-void expect_digits(const Given& model, const SampleForm& form) {
-  if (!model) return;  // the default model reads them
-  const std::string otherwise = ", or data of kind \"synthetic\"";
-  JsonFields fields(*model);
-  if (!form.reads_images()) {
-    blame({fields.optional("kind")}, "a model that reads images, for the digits" + otherwise);
-  }
-  const std::vector<std::int64_t>& shape = form.inputs.front().shape;
-  if (shape.back() != kDigitImage) {
-    blame({fields.optional("image")}, "8, the size of a digit" + otherwise);
-  }
-  if (shape.front() != 1) {
-    blame({fields.optional("channels")}, "1, the grey of a digit" + otherwise);
-  }
-  if (form.classes < kDigitClasses) {
-    blame({fields.optional("classes")}, "10 or more for ten digits" + otherwise);
-  }
-}
-
-// Throws unless the data are what the model reads.
-void expect_fitting(const RunConfig& config, const Given& model, const Given& data) {
-  const SampleForm form = sample_form(config.model);
-  switch (config.data.kind) {
-    case DataConfig::Kind::kDigits:
-      return expect_digits(model, form);
-    case DataConfig::Kind::kSynthetic:
-      return;
-    case DataConfig::Kind::kRandomHierarchy: {
-      const std::int64_t samples =
-          std::int64_t{config.data.train_samples} + config.data.test_samples;
-      const std::optional<std::string> lacking = find_lacking(config.data.hierarchy, samples, form);
-      const JsonCursor kind = JsonFields(*data).required("kind");
-      if (lacking) kind.fail(kind.describe(), *lacking);
-      return;
-    }
-  }
-}
 
 // Takes "schedule", or the boolean "cosine" that stands for two of its values.
 RateSchedule take_schedule(JsonFields& fields) {
@@ -171,11 +90,16 @@ FreezeConfig parse_alpha(JsonFields& fields) {
   take(fields, "alpha", Range::kFraction, alpha.alpha);
   take(fields, "start_epoch", 1, kLargestCount, start_epoch);
   take(fields, "interval_epochs", 1, kLargestCount, interval_epochs);
+  FreezeConfig config;
+  if (const Given freezes = fields.optional("freeze_untrainable")) {
+    config.freeze_untrainable = freezes->boolean();
+  }
   fields.finish();
-  if (alpha.alpha == 0) return {};
+  if (alpha.alpha == 0) return config;
   alpha.start = start_epoch - 1;
   alpha.interval = interval_epochs;
-  return {alpha, {}};
+  config.policy = alpha;
+  return config;
 }
 
 void take_bytes(JsonFields& fields, const std::string& key, Bytes& bytes) {
@@ -220,7 +144,11 @@ AugmentationConfig parse_augmentation(const JsonCursor& object) {
   augmentation.kind =
       static_cast<AugmentationConfig::Kind>(take_name(fields, "kind", kAugmentationKinds));
   if (augmentation.is_random()) {
-    take(fields, "pixels", 1, kLargestShift, augmentation.pixels);
+    take(fields, augmentation.crops() ? "padding" : "pixels", augmentation.crops() ? 0 : 1,
+         kLargestShift, augmentation.pixels);
+    if (augmentation.crops()) {
+      if (const Given flip = fields.optional("flip")) augmentation.flip = flip->boolean();
+    }
     take(fields, "variants", 0, kMostVariants, augmentation.variants);
   }
   fields.finish();
@@ -256,18 +184,6 @@ void refuse_moved_tokens(const JsonCursor& augmentation, const RunConfig& config
   kind.fail(kind.describe(), "\"none\", or a model that reads images");
 }
 
-// Returns the file of the digits: beside the programs of an installed tree, wherever that was
-// moved, else in the checkout that was built.
-std::filesystem::path shipped_digits() {
-  constexpr const char* kFile = "digits.csv.gz";
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path installed =
-      program.parent_path().parent_path() / "share" / "frazil" / "data" / kFile;
-  if (!error && std::filesystem::exists(installed, error)) return installed;
-  return std::filesystem::path(FRAZIL_DATA_FOLDER) / kFile;
-}
-
 }  // namespace
 
 RunConfig parse_run_config(std::string_view text, const std::string& file) {
@@ -278,11 +194,11 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   const Given data = fields.optional("data");
   if (data) config.data = parse_data(*data);
   if (model) config.model = parse_model(*model);
-  expect_fitting(config, model, data);
+  expect_fitting(config.data, sample_form(config.model), {.model = model, .data = data});
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);
     if (!config.optimizer.groups.empty()) {
-      refuse_unmatched_groups(*optimizer, config.optimizer, make_vit(config.model));
+      refuse_unmatched_groups(*optimizer, config.optimizer, make_model(config.model));
     }
   }
   take(fields, "epochs", 1, kLargestCount, config.epochs);
@@ -327,10 +243,7 @@ RunConfig read_run_config(const std::filesystem::path& path) {
   if (!config.cache.folder.empty()) {
     config.cache.folder = (place / config.cache.folder).lexically_normal().string();
   }
-  if (config.data.kind != DataConfig::Kind::kDigits) return config;
-  const std::filesystem::path data =
-      config.data.path.empty() ? shipped_digits() : place / config.data.path;
-  config.data.path = data.lexically_normal().string();
+  find_files(config.data, place);
   return config;
 }
 

@@ -14,14 +14,16 @@
 //    "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
 //    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}}
 // - "model", "data" and "optimizer" take the keys of their kind alone; exec/models/choice/ has those
-//   of models. "synthetic" takes train_samples,
-//   test_samples and seed; "random-hierarchy" (exec/data/random_hierarchy.h) takes these and levels
-//   3, symbols 8, synonyms 4, branching 2, for a model with a channel for each symbol. "sgd" takes
-//   momentum in place of beta1, beta2 and epsilon.
+//   of models. "synthetic" takes train_samples, test_samples and seed; "random-hierarchy"
+//   (exec/data/random_hierarchy.h) takes these and levels 3, symbols 8, synonyms 4, branching 2, for
+//   a model with a channel for each symbol. "sgd" takes momentum in place of beta1, beta2 and
+//   epsilon.
 // - "schedule" is "cosine", "linear" or "constant" (exec/state/optimizer.h); "cosine": true or false
 //   stands for the first and the last of them.
 // - "groups": [{"match": "*.bias", "weight_decay": 0, "learning_rate_scale": 1}] treats parameters
 //   by name (exec/state/parameter_groups.h). What a group leaves out is that of the optimizer.
+// - "data": {"kind": "tensors", "train": [...], "test": [...], "validation": [...], "normalization":
+//   {"mean": [...], "deviation": [...]}} reads safetensors files (exec/data/tensor_samples.h).
 // - "validation_percent" of the training samples, chosen by the run's seed, are not trained on:
 //   each epoch ends with an evaluation over these samples, which a validation guard reads; a run
 //   with a guard must have some. Nothing is decided by the test samples.
@@ -30,7 +32,8 @@
 //   and counts as g steps of the schedules for learning rate and freezing. Such a run learns by its
 //   plans.
 // - "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha
-//   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none).
+//   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none), and
+//   then "freeze_untrainable" too.
 // - "precision": "bf16" computes the layers under autocast (exec/models/model_precision.h), with
 //   weights, gradients of weights, their reduction and the optimizer in fp32. For "reduction":
 //   "fast" alone, and with a profile in bf16. One plan still gives one set of bits.
@@ -42,6 +45,7 @@
 // - "augmentation": {"kind": "shift", "pixels": 1, "variants": 0} moves each training image by up
 //   to so many pixels in both directions, as epoch, seed and sample say. With K variants epoch e
 //   draws what epoch e mod K has drawn; with 0 each epoch draws anew, and nothing can be cached.
+//   {"kind": "crop", "padding": 4, "flip": true, "variants": 0} cuts images out of padded ones.
 // - "cache": {"kind": "on", "memory_bytes": 1073741824, "disk_bytes": 0, "folder": "", "precision":
 //   "float32", "check": false, "admission": "predicted"} keeps the outputs of the frozen prefix for
 //   each training sample, so that the prefix runs once per depth, wherever a plan has it in the

@@ -1,9 +1,9 @@
 // Writes a run configuration as JSON.
 #include "exec/config/run_config.h"
 
-#include <array>
 #include <utility>
 
+#include "exec/config/data_config_json.h"
 #include "exec/config/run_config_names.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
@@ -11,44 +11,6 @@
 
 namespace frazil {
 namespace {
-
-std::string seed_text(std::uint64_t seed) {
-  ENSURE(seed <= static_cast<std::uint64_t>(kLargestQuantity), "a seed that a file can hold");
-  return std::to_string(seed);
-}
-
-template <std::size_t N>
-std::string name_text(const std::array<std::string_view, N>& names, std::size_t index) {
-  return json_string(names.at(index));
-}
-
-// Adds the members of the kinds that are generated.
-void add_generated(Members& members, const DataConfig& data) {
-  members.emplace_back("train_samples", std::to_string(data.train_samples));
-  members.emplace_back("test_samples", std::to_string(data.test_samples));
-  members.emplace_back("seed", seed_text(data.seed));
-}
-
-std::string to_json(const DataConfig& data) {
-  Members members{{"kind", name_text(kDataKinds, static_cast<std::size_t>(data.kind))}};
-  switch (data.kind) {
-    case DataConfig::Kind::kDigits:
-      members.emplace_back("path", json_string(data.path));
-      break;
-    case DataConfig::Kind::kSynthetic:
-      add_generated(members, data);
-      break;
-    case DataConfig::Kind::kRandomHierarchy:
-      members.emplace_back("levels", std::to_string(data.hierarchy.levels));
-      members.emplace_back("symbols", std::to_string(data.hierarchy.symbols));
-      members.emplace_back("synonyms", std::to_string(data.hierarchy.synonyms));
-      members.emplace_back("branching", std::to_string(data.hierarchy.branching));
-      add_generated(members, data);
-      break;
-  }
-  members.emplace_back("validation_percent", std::to_string(data.validation_percent));
-  return object_text(members);
-}
 
 std::string to_json(const std::vector<ParameterGroup>& groups) {
   std::string text;
@@ -84,10 +46,12 @@ std::string to_json(const OptimizerConfig& optimizer) {
 }
 
 std::string to_json(const AugmentationConfig& augmentation) {
-  return object_text(
-      {{"kind", name_text(kAugmentationKinds, static_cast<std::size_t>(augmentation.kind))},
-       {"pixels", std::to_string(augmentation.pixels)},
-       {"variants", std::to_string(augmentation.variants)}});
+  Members members{
+      {"kind", name_text(kAugmentationKinds, static_cast<std::size_t>(augmentation.kind))},
+      {augmentation.crops() ? "padding" : "pixels", std::to_string(augmentation.pixels)},
+      {"variants", std::to_string(augmentation.variants)}};
+  if (augmentation.crops()) members.emplace_back("flip", augmentation.flip ? "true" : "false");
+  return object_text(members);
 }
 
 std::string to_json(const CacheConfig& cache) {

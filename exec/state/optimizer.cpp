@@ -67,9 +67,9 @@ void update_sgd(const Bundle& bundle, const OptimizerConfig& config, double rate
 void update_layer(LayerState& state, const std::vector<at::Tensor>& gradients,
                   const OptimizerConfig& config, double learning_rate,
                   const std::vector<ParameterRule>& rules) {
-  Tensors parameters = state.parameters;
-  ENSURE(gradients.size() == parameters.size(), "one gradient per parameter");
-  ENSURE(rules.empty() || rules.size() == parameters.size(), "one rule per parameter");
+  Tensors parameters = trainable_parameters(state);
+  ENSURE(gradients.size() == parameters.size(), "one gradient per trainable parameter");
+  ENSURE(rules.empty() || rules.size() == parameters.size(), "one rule per trainable parameter");
   const c10::NoGradGuard no_grad;
   for (at::Tensor& parameter : parameters) parameter = parameter.detach();
   const bool first = state.first_moment.empty();

@@ -34,7 +34,7 @@ struct OptimizerConfig {
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
-// Updates a layer. `gradients[i]` belongs to `state.parameters[i]`, same shape, contiguous;
+// Updates a layer. `gradients[i]` belongs to the i-th trainable parameter, same shape, contiguous;
 // gradients may be overwritten. `rules` has one rule for each of them, as find_rules() gives them;
 // if it is empty, config.weight_decay and the plain rate apply to all. Requires: the layer is
 // active.
@@ -42,7 +42,7 @@ void update_layer(LayerState& state, const std::vector<at::Tensor>& gradients,
                   const OptimizerConfig& config, double learning_rate,
                   const std::vector<ParameterRule>& rules = {});
 
-// Returns the bytes of optimizer state per byte of parameters: 2 for AdamW, 1 for SGD
+// Returns the bytes of optimizer state per byte of trainable parameters: 2 for AdamW, 1 for SGD
 // with momentum, else 0.
 int optimizer_bytes_per_parameter_byte(const OptimizerConfig& config);
 

@@ -46,6 +46,7 @@ std::vector<ParameterRule> find_rules(const std::vector<ParameterGroup>& groups,
   std::vector<ParameterRule> rules;
   if (groups.empty()) return rules;
   for (const ParameterSpec& parameter : model.layers[layer.index()].parameters) {
+    if (!parameter.trainable) continue;
     const std::string& name = name_of(parameter, model);
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const ParameterGroup& some) {
       return matches(some.match, name);

@@ -29,7 +29,7 @@ struct ParameterRule {
 
 bool matches(std::string_view pattern, std::string_view name);
 
-// Returns the rules of a layer's parameters, in order: that of the first group that
+// Returns the rules of a layer's trainable parameters, in order: that of the first group that
 // matches the name, else `weight_decay` at the plain rate. A tied parameter takes the rule of its
 // first use, so that all copies change alike. Returns none where there are no groups.
 std::vector<ParameterRule> find_rules(const std::vector<ParameterGroup>& groups,

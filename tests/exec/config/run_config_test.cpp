@@ -172,10 +172,27 @@ RunConfig draw_config(std::uint64_t seed) {
     model.channels = draw(1, 3);
     model.classes = draw(2, 1000);
   }
+  if (draw(0, 3) == 0) {
+    config.data = {};
+    config.data.kind = DataConfig::Kind::kTensors;
+    config.data.files = {.train = {"a b", "c\\"}, .test = {"d"}, .validation = {}};
+    if (draw(0, 1) == 0) config.data.files.validation = {"e"};
+    if (draw(0, 1) == 0) {
+      const auto channels = static_cast<std::size_t>(model.channels);
+      config.data.files.normalization = {std::vector<double>(channels, fraction() - 0.5),
+                                         std::vector<double>(channels, fraction() + 0.01)};
+    }
+  }
+  if (draw(0, 2) == 0) {
+    config.augmentation.kind = AugmentationConfig::Kind::kCrop;
+    config.augmentation.pixels = draw(0, 1000);
+    config.augmentation.flip = draw(0, 1) == 0;
+  }
   config.model = model;
   if (draw(0, 1) == 0) {
     config.optimizer.groups = {{"*.bias", 0, fraction()}, {"classifier.?*", fraction(), 1e9}};
   }
+  config.freeze.freeze_untrainable = draw(0, 1) == 0;
   return config;
 }
 
@@ -252,7 +269,24 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        "10 or more for ten digits, or data of kind \"synthetic\""},
       {R"("model": [])", "an array at $.model", "an object"},
       {R"("data": {"kind": "cifar"})", "`\"cifar\"` at $.data.kind",
-       R"("digits", "synthetic" or "random-hierarchy")"},
+       R"("digits", "synthetic", "random-hierarchy" or "tensors")"},
+      {R"("data": {"kind": "tensors", "train": "a"})", "no key \"test\" at $.data", "it"},
+      {R"("data": {"kind": "tensors", "train": [], "test": "a"})", "no file at $.data.train",
+       "at least one"},
+      {R"("data": {"kind": "tensors", "train": "a", "test": ["b"], "validation": "c",
+        "validation_percent": 5})",
+       "`5` at $.data.validation_percent", "0 beside \"validation\""},
+      {R"("data": {"kind": "tensors", "train": "a", "test": "b",
+        "normalization": {"mean": [0, 1], "deviation": [1]}})",
+       "2 means and 1 deviations at $.data.normalization.deviation",
+       "one of each for each channel"},
+      {R"("data": {"kind": "tensors", "train": "a", "test": "b",
+        "normalization": {"mean": [0, 1], "deviation": [1, 2]}})",
+       "a normalization of 2 channels at $.data.normalization",
+       "one for each channel of the images that the model reads"},
+      {R"("augmentation": {"kind": "crop", "pixels": 1})",
+       R"(the unknown key "pixels" at $.augmentation)",
+       R"(no keys but "kind", "padding", "flip", "variants")"},
       {R"("data": {"kind": 1})", "`1` at $.data.kind", "a string"},
       {R"("data": {"train_samples": 5})", R"(the unknown key "train_samples" at $.data)",
        R"(no keys but "kind", "path", "validation_percent")"},
@@ -485,6 +519,14 @@ TEST(RunConfig, GivesAGroupWhatItLeavesOut) {
                                      .optimizer;
   const std::vector<ParameterGroup> expected{{"*norm*", 0.25, 1}, {"*.bias", 0, 2}};
   EXPECT_EQ(config.groups, expected);
+}
+
+TEST(FreezeConfig, TakesUntrainableBlocksInBothForms) {
+  EXPECT_FALSE(freeze_of("{}").freeze_untrainable);
+  EXPECT_TRUE(freeze_of(R"({"freeze_untrainable": true})").freeze_untrainable);
+  EXPECT_TRUE(freeze_of(R"({"alpha": 0.5, "freeze_untrainable": true})").freeze_untrainable);
+  EXPECT_TRUE(
+      freeze_of(R"({"policy": {"kind": "none"}, "freeze_untrainable": true})").freeze_untrainable);
 }
 
 TEST(LearningRate, StaysWithoutTheCosine) {

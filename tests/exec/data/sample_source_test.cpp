@@ -31,7 +31,7 @@ std::vector<std::int64_t> numbers_of(const Samples& samples) {
   return {first, first + labels.numel()};
 }
 
-bool same_bits(const Samples& a, const Samples& b) {
+bool are_equal(const Samples& a, const Samples& b) {
   return at::equal(a.inputs.at(0), b.inputs.at(0)) && at::equal(a.inputs.at(1), b.inputs.at(1)) &&
          at::equal(a.labels, b.labels);
 }
@@ -44,11 +44,11 @@ SampleSource in_places() {
 TEST(SampleSource, HasTheSamplesOfSeveralPlacesInOrder) {
   const SampleSource source = in_places();
   EXPECT_EQ(source.count(), 10);
-  EXPECT_TRUE(same_bits(source.whole(), make_numbered()));
+  EXPECT_TRUE(are_equal(source.whole(), make_numbered()));
   const std::vector<std::int64_t> wanted{9, 0, 3, 3, 2, 4};
   const Samples found = source.gather(wanted);
   EXPECT_EQ(numbers_of(found), wanted);
-  EXPECT_TRUE(same_bits(found, SampleSource(make_numbered()).gather(wanted)));
+  EXPECT_TRUE(are_equal(found, SampleSource(make_numbered()).gather(wanted)));
   EXPECT_EQ(numbers_of(source.narrow(2, 3)), (std::vector<std::int64_t>{2, 3, 4}));
   EXPECT_EQ(source.gather({}).count(), 0);
   EXPECT_THROW((void)source.gather(std::vector<std::int64_t>{10}), std::logic_error);

@@ -69,7 +69,8 @@ LayerSpec make_positions(const DecoderConfig& c) {
             return {drop(x, c.dropout, call.layer, call.key, call.training)};
           },
           .output_bytes_per_sample = hidden_bytes(c),
-          .has_seams = false};
+          .has_seams = false,
+          .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_attention(const DecoderConfig& c, int index) {
@@ -87,7 +88,8 @@ LayerSpec make_attention(const DecoderConfig& c, int index) {
         const at::Tensor branch = attend(c, {call.parameters, call.operations}, x);
         return {x + drop(branch, c.dropout, call.layer, call.key, call.training)};
       },
-      .output_bytes_per_sample = hidden_bytes(c)};
+      .output_bytes_per_sample = hidden_bytes(c),
+      .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_mlp(const DecoderConfig& c, int index) {
@@ -105,7 +107,8 @@ LayerSpec make_mlp(const DecoderConfig& c, int index) {
         const at::Tensor branch = transform({call.parameters, call.operations}, x);
         return {x + drop(branch, c.dropout, call.layer, call.key, call.training)};
       },
-      .output_bytes_per_sample = hidden_bytes(c)};
+      .output_bytes_per_sample = hidden_bytes(c),
+      .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_final_norm(const DecoderConfig& c) {

@@ -77,7 +77,8 @@ LayerSpec make_embedding(const EncoderConfig& c) {
                          constant("embeddings.norm.bias", c.dim, 0)},
           .forward = [c](const LayerCall& call) { return embed(c, call); },
           .output_bytes_per_sample = hidden_and_mask_bytes(c),
-          .has_seams = false};
+          .has_seams = false,
+          .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_attention(const EncoderConfig& c, int index) {
@@ -90,7 +91,8 @@ LayerSpec make_attention(const EncoderConfig& c, int index) {
                      linear_weight(p + ".out", c.dim, c.dim), linear_bias(p + ".out", c.dim, c.dim),
                      constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0)},
       .forward = [c](const LayerCall& call) { return attend(c, call); },
-      .output_bytes_per_sample = hidden_and_mask_bytes(c)};
+      .output_bytes_per_sample = hidden_and_mask_bytes(c),
+      .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_mlp(const EncoderConfig& c, int index) {
@@ -104,7 +106,8 @@ LayerSpec make_mlp(const EncoderConfig& c, int index) {
                      linear_bias(p + ".down", c.dim, 2L * c.dim),
                      constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0)},
       .forward = [c](const LayerCall& call) { return transform(c, call); },
-      .output_bytes_per_sample = hidden_and_mask_bytes(c)};
+      .output_bytes_per_sample = hidden_and_mask_bytes(c),
+      .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_head(const EncoderConfig& c) {

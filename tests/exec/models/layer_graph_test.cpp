@@ -29,7 +29,8 @@ ModelSpec two_headed() {
 }
 
 LayerGraph make_graph(const ModelSpec& model, const Tensors& parameters, bool splits) {
-  const LayerActivity activity{.active = true, .input_gradient = true, .weight_gradient = true};
+  const LayerActivity activity{
+      .active = true, .input_gradient = true, .weight_gradient = true, .trains = true};
   return {model,
           LayerId{0},
           parameters,

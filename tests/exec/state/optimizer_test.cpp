@@ -186,6 +186,36 @@ TEST(Optimizer, GivesEachParameterItsOwnDecayAndRate) {
   expect_bits_of_single_groups({.kind = OptimizerConfig::Kind::kSgd});
 }
 
+TEST(Optimizer, LeavesParametersThatDoNotTrainAlone) {
+  RandomTensors random(6);
+  LayerState all;
+  LayerState some;
+  for (int p = 0; p < 4; ++p) {
+    all.parameters.push_back(random.draw({p + 2}));
+    some.parameters.push_back(all.parameters.back().clone());
+  }
+  some.untrainable = {0, 2};
+  set_active(all, true);
+  set_active(some, true);
+  const Tensors before{some.parameters[0].detach().clone(), some.parameters[2].detach().clone()};
+  for (int step = 0; step < kSteps; ++step) {
+    Tensors gradients;
+    for (const at::Tensor& parameter : all.parameters) {
+      gradients.push_back(random.draw(parameter.sizes()));
+    }
+    update_layer(some, {gradients[1].clone(), gradients[3].clone()}, {}, kOptimizerRate);
+    update_layer(all, gradients, {}, kOptimizerRate);
+  }
+  EXPECT_TRUE(at::equal(some.parameters[0], before[0]));
+  EXPECT_TRUE(at::equal(some.parameters[2], before[1]));
+  EXPECT_TRUE(at::equal(some.parameters[1], all.parameters[1]));
+  EXPECT_TRUE(at::equal(some.parameters[3], all.parameters[3]));
+  ASSERT_EQ(some.first_moment.size(), 2U);
+  EXPECT_EQ(bytes_of_moments(some), Bytes{2 * 4 * (3 + 5)});
+  EXPECT_FALSE(some.parameters[0].requires_grad());
+  EXPECT_TRUE(some.parameters[1].requires_grad());
+}
+
 TEST(Optimizer, TakesOneGradientPerParameter) {
   LayerState state;
   state.parameters = {at::zeros({2})};

@@ -59,6 +59,13 @@ TEST(ParameterGroups, GiveEachParameterTheFirstGroupThatMatches) {
   EXPECT_TRUE(find_rules({}, 0.2, model, LayerId{0}).empty());
 }
 
+TEST(ParameterGroups, LeaveOutWhatDoesNotTrain) {
+  ModelSpec model = make_vit({.blocks = 1});
+  model.layers[3].parameters[1].trainable = false;
+  EXPECT_EQ(find_rules(sample_groups(), 0.2, model, LayerId{3}),
+            (std::vector<ParameterRule>{{0, 1}, {0.5, 10}, {0, 1}}));
+}
+
 // Every copy of a tied parameter must change alike, whatever its own layer calls it.
 TEST(ParameterGroups, TreatATiedParameterByItsFirstName) {
   ModelSpec model = make_vit({.blocks = 1});
