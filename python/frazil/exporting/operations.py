@@ -56,7 +56,7 @@ def draws(operation: Any, arguments: list, keywords: dict, path: str, source: st
     if name in RECURRENT and argument(operation, arguments, keywords, "dropout") == 0:
         return False
     if name in RECURRENT:
-        refuse(f"draws random numbers inside {name} (dropout between its layers), where no key reaches; expected one-layer calls", path, source)
+        refuse(f"draws random numbers inside {name} (dropout between its layers), where no key reaches; expected lstm or gru", path, source)
     if name in WITHOUT_KEY or not has_argument(operation, "generator"):
         refuse(f"calls {qualified_name(operation)}, which draws random numbers without a key", path, source)
     return True

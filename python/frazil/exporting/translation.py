@@ -11,6 +11,7 @@ from .capture import user_line
 from .families import Families
 from .operations import ASSERTIONS, NORMALISATIONS, aliased, base_name, draws, qualified_name, written
 from .program import Node, Program, Size, Value
+from .recurrent import LayerCalls, is_split
 from .refusals import refuse
 from .regions import PREPARE, inlined_region, target_name, trace_again, vectorised_part
 from .sizes import polynomial
@@ -160,12 +161,28 @@ class Translation:
         if written(operation) and isinstance(node.args[0], torch.fx.Node) and self._is_counter(node.args[0]):
             return
         made = Node(operation, arguments, keywords, [], no_grad, path=path, source=source)
-        made.draws = draws(operation, arguments, keywords, path, source)
-        made.is_active = made.draws or any(value.is_active for value in made.reads())
-        made.after = list(dict.fromkeys(writer for value in made.reads() for writer in self.families.writers_of(value)))
+        if is_split(made):
+            self.values[node] = LayerCalls(name, arguments, lambda *call: self._add_call(made, *call)).split()
+            return
+        self._note_reads(made)
         self._add_outputs(node, made, path, source)
         self.program.nodes.append(made)
         self._note_memory(made)
+
+    def _note_reads(self, made: Node) -> None:
+        made.draws = draws(made.operation, made.arguments, made.keywords, made.path, made.source)
+        made.is_active = made.draws or any(value.is_active for value in made.reads())
+        made.after = list(dict.fromkeys(writer for value in made.reads() for writer in self.families.writers_of(value)))
+
+    def _add_call(self, whole: Node, operation: Any, arguments: list, shapes: list) -> list:
+        """Adds a part of the call `whole`, with outputs of these shapes."""
+        made = Node(operation, arguments, {}, [], whole.no_grad, path=whole.path, source=whole.source)
+        self._note_reads(made)
+        carries = not made.no_grad and any(value.carries for value in made.reads())
+        dtype = made.reads()[0].dtype
+        made.outs = [Value("node", dtype, shape, is_active=made.is_active, carries=carries, node=made) for shape in shapes]
+        self.program.nodes.append(made)
+        return made.outs
 
     def _is_counter(self, node: Any) -> bool:
         value = self.values.get(node)

@@ -5,8 +5,8 @@ import unittest
 import torch
 from frazil.exporting import keyed_mask
 
-# What frazil::drop of ones draws for seed 7, step 3, layer 2, micro-batch 1 and rate 0.25, as zeros and others.
-RECORDED = "1011111001111101"
+# What the executor's generator draws for seed 7, step 3, micro-batch 1 and rate 0.25, by layer and draw, as zeros and others.
+RECORDED = {(0, 0): "1111110010111011", (2, 0): "0011111100111011", (2, 5): "1110010010111111"}
 
 
 class Masks(unittest.TestCase):
@@ -21,5 +21,6 @@ class Masks(unittest.TestCase):
         self.assertEqual(len(masks), len(keys))
 
     def test_are_the_recorded_ones(self):
-        mask = keyed_mask(7, 3, 2, 0, 1, (16,), 0.25)
-        self.assertEqual("".join("1" if value else "0" for value in mask.tolist()), RECORDED)
+        for (layer, draw), recorded in RECORDED.items():
+            mask = keyed_mask(7, 3, layer, draw, 1, (16,), 0.25)
+            self.assertEqual("".join("1" if value else "0" for value in mask.tolist()), recorded)

@@ -195,6 +195,30 @@ class Lstm(nn.Module):
         return self.head(states[:, -1])
 
 
+class Gru(nn.Module):
+    """Both ways, with dropout between its layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.GRU(WIDTH, 4, 2, batch_first=True, bidirectional=True, dropout=0.3)
+        self.head = nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        states, last = self.steps(x)
+        return self.head(states.mean(1) + torch.cat([last[-1], last[-2]], dim=1))
+
+
+class DroppedLstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.LSTM(WIDTH, 4, 3, dropout=0.3)
+        self.head = nn.Linear(4, CLASSES)
+
+    def forward(self, x):
+        states, _ = self.steps(x.transpose(0, 1))
+        return self.head(states[-1])
+
+
 class Encoder(nn.Module):
     """torch's own encoder. Its fast path, which has other bits, is taken in evaluation only, and is switched off."""
 
@@ -245,6 +269,8 @@ def own_samples():
         Sample("bert", Bert(), (ids, 1 - padding), classes, first_classification),
         Sample("cnn", Cnn(), (images,), classes, classification),
         Sample("lstm", Lstm(), (ids,), classes, weighted_classification),
+        Sample("gru", Gru(), (vectors,), classes, classification),
+        Sample("dropped_lstm", DroppedLstm(), (vectors,), classes, classification),
         Sample("encoder", Encoder(), (vectors, padding), classes, classification),
         Sample("branching", Branching(), (rows,), classes, classification),
     ]
