@@ -37,17 +37,17 @@ bool same(const Samples& a, const Samples& b) {
 TEST(TokenSamples, FollowFromTheirArgumentsAndTrainingFromItsOwn) {
   for (const SampleForm& form : {text_form(), masked_form(3)}) {
     const Dataset one = make_token_samples(30, 7, form, 5);
-    EXPECT_TRUE(same(one.train, make_token_samples(30, 9, form, 5).train));
-    EXPECT_TRUE(same(one.test, make_token_samples(40, 7, form, 5).test));
-    EXPECT_FALSE(same(one.train, make_token_samples(30, 7, form, 6).train));
-    EXPECT_FALSE(same(narrow(one.train, 0, 7), one.test));
+    EXPECT_TRUE(same(one.train.whole(), make_token_samples(30, 9, form, 5).train.whole()));
+    EXPECT_TRUE(same(one.test.whole(), make_token_samples(40, 7, form, 5).test.whole()));
+    EXPECT_FALSE(same(one.train.whole(), make_token_samples(30, 7, form, 6).train.whole()));
+    EXPECT_FALSE(same(one.train.narrow(0, 7), one.test.whole()));
     EXPECT_EQ(one.train.count(), 30);
     EXPECT_EQ(one.test.count(), 7);
   }
 }
 
 TEST(TokenSamples, AsTextHaveLabelsOneTokenFurtherAndASuccessorForEachToken) {
-  const Samples text = make_token_samples(400, 1, text_form(), 1).train;
+  const Samples text = make_token_samples(400, 1, text_form(), 1).train.whole();
   const at::Tensor& ids = text.inputs.at(0);
   EXPECT_TRUE(at::equal(ids.narrow(1, 1, kTokens - 1), text.labels.narrow(1, 0, kTokens - 1)));
   std::map<std::int64_t, std::map<std::int64_t, int>> followers;
@@ -69,7 +69,7 @@ TEST(TokenSamples, AsTextHaveLabelsOneTokenFurtherAndASuccessorForEachToken) {
 }
 
 TEST(TokenSamples, WithAMaskEndEarlierAndHoldNothingBehindTheEnd) {
-  const Samples samples = make_token_samples(200, 1, masked_form(3), 2).train;
+  const Samples samples = make_token_samples(200, 1, masked_form(3), 2).train.whole();
   const at::Tensor lengths = samples.inputs.at(2).sum(1);
   EXPECT_EQ(lengths.min().item<std::int64_t>(), kTokens / 2);
   EXPECT_EQ(lengths.max().item<std::int64_t>(), kTokens);
@@ -86,7 +86,7 @@ TEST(TokenSamples, WithAMaskEndEarlierAndHoldNothingBehindTheEnd) {
 TEST(TokenSamples, AreOfTheClassThatTheirTokensDecide) {
   SampleForm form = masked_form(3);
   form.inputs = {{InputMeaning::kTokens, {2}, 4}};
-  const Samples samples = make_token_samples(600, 1, form, 3).train;
+  const Samples samples = make_token_samples(600, 1, form, 3).train.whole();
   std::map<std::set<std::int64_t>, std::set<std::int64_t>> classes;
   std::map<std::int64_t, int> counts;
   for (std::int64_t i = 0; i < samples.count(); ++i) {

@@ -25,11 +25,11 @@ std::vector<ModelChoice> small_choices() {
 }
 
 Samples some_samples(const SampleForm& form, int count) {
-  if (!form.reads_images()) return make_token_samples(count, 1, form, 3).train;
+  if (!form.reads_images()) return make_token_samples(count, 1, form, 3).train.whole();
   const std::vector<std::int64_t>& shape = form.inputs.front().shape;
   return make_synthetic(count, 1, static_cast<int>(shape.front()), static_cast<int>(shape.back()),
                         static_cast<int>(form.classes), 3)
-      .train;
+      .train.whole();
 }
 
 TEST(ModelChoice, WithoutKindIsAVitThatIsWrittenWithoutKind) {
