@@ -19,6 +19,7 @@ Bytes bytes_of(const ParameterSpec& parameter) {
 }
 
 at::Tensor draw(const ParameterSpec& spec, at::Generator& generator) {
+  if (spec.value.defined()) return spec.value.clone();
   at::Tensor value = at::empty(spec.shape, at::kFloat);
   if (spec.bound > 0) return value.uniform_(-spec.bound, spec.bound, generator);
   if (spec.bound < 0) return value.normal_(0, 1, generator);

@@ -3,6 +3,8 @@
 // parameters and of what comes over its edges. Some layers have a loss. Functions make models
 // (exec/models/vit.h); nothing here knows a particular one.
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -34,6 +36,8 @@ struct ParameterSpec {
   // False: the parameter never changes. It takes no gradient, no part in reduction and clipping and
   // no optimizer state, whether its block is frozen or not. Uses of a tied parameter agree in this.
   bool trainable = true;
+  // The start value, if a file gives it; nobody writes it.
+  at::Tensor value = {};
 };
 
 // Specify the parameters of a linear map from `in` to `out` values, which start uniform in

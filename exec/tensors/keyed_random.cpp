@@ -64,18 +64,28 @@ at::Generator make_generator(std::uint64_t a, std::uint64_t b, std::uint64_t c, 
   return at::make_generator<at::CPUGeneratorImpl>(mix_key(a, b, c, d));
 }
 
+at::Generator make_generator(const DrawPlace& place, const RandomKey& key) {
+  // The layer's index takes the low half, so that the first draw has the key of a layer's only one.
+  constexpr unsigned kLayerBits = 32;
+  return make_generator(key.seed, static_cast<std::uint64_t>(key.step),
+                        place.layer.index() | place.draw << kLayerBits, key.micro_batch.index());
+}
+
+at::Tensor draw_keyed_mask(at::IntArrayRef sizes, const at::TensorOptions& options, double rate,
+                           const DrawPlace& place, const RandomKey& key) {
+  at::Generator generator = make_generator(place, key);
+  if (!key.rows) return draw_mask(sizes, options, rate, generator);
+  std::vector<std::int64_t> whole = sizes.vec();
+  whole.front() = key.rows->all;
+  return draw_mask(whole, options, rate, generator).narrow(0, key.rows->first, key.rows->count);
+}
+
 at::Tensor drop(const at::Tensor& x, double rate, LayerId layer, const RandomKey& key,
                 bool training) {
   if (!training || rate == 0) return x;
   // at::dropout takes no generator, so the mask is drawn here, by key.
-  at::Generator generator = make_generator(key.seed, static_cast<std::uint64_t>(key.step),
-                                           layer.index(), key.micro_batch.index());
-  if (!key.rows) return x * draw_mask(x.sizes(), x.options(), rate, generator);
-  require_samples(x, layer, key.rows->count);
-  std::vector<std::int64_t> sizes = x.sizes().vec();
-  sizes.front() = key.rows->all;
-  const at::Tensor mask = draw_mask(sizes, x.options(), rate, generator);
-  return x * mask.narrow(0, key.rows->first, key.rows->count);
+  if (key.rows) require_samples(x, layer, key.rows->count);
+  return x * draw_keyed_mask(x.sizes(), x.options(), rate, {layer}, key);
 }
 
 }  // namespace frazil

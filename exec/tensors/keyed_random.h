@@ -47,9 +47,24 @@ class KeyedDraws {
 // Returns a generator whose state depends on the four numbers alone.
 at::Generator make_generator(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
 
+// One of the draws of a layer.
+struct DrawPlace {
+  LayerId layer;
+  std::uint64_t draw = 0;  // below 2^32
+};
+
+// Returns the generator of a draw. A slice has that of the whole micro-batch.
+at::Generator make_generator(const DrawPlace& place, const RandomKey& key);
+
+// Returns a mask of zeros, with probability `rate`, and 1 / (1 - rate). That of a slice is drawn
+// for the whole micro-batch. Requires: rate < 1; with key.rows, dimension 0 counts the slice's
+// samples.
+at::Tensor draw_keyed_mask(at::IntArrayRef sizes, const at::TensorOptions& options, double rate,
+                           const DrawPlace& place, const RandomKey& key);
+
 // Applies dropout to x if `training`. A layer may do so once, because draws are keyed by (seed,
-// step, layer, micro-batch). The mask of a slice is drawn for the whole micro-batch; throws
-// InfeasibleError if dimension 0 of x does not count the slice's samples.
+// step, layer, micro-batch), as draw 0. The mask of a slice is drawn for the whole micro-batch;
+// throws InfeasibleError if dimension 0 of x does not count the slice's samples.
 at::Tensor drop(const at::Tensor& x, double rate, LayerId layer, const RandomKey& key,
                 bool training);
 

@@ -1,0 +1,172 @@
+#include "exec/models/imported/imported_model.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "exec/models/imported/layer_program.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+using SharedModel = std::shared_ptr<const ImportedModel>;
+
+Bytes bytes_per_sample(const ImportedType& type) {
+  std::int64_t bytes = static_cast<std::int64_t>(bytes_of_element(type.type));
+  for (const Polynomial& size : type.shape) bytes *= std::max<std::int64_t>(size.at(1), 0);
+  return Bytes{bytes};
+}
+
+// Returns which of the call's tensors the inputs are: of a layer that reads samples, as they are
+// named.
+std::vector<std::size_t> input_positions(const ImportedGraph& graph, std::size_t layer) {
+  const std::vector<std::string>& names = graph.layers[layer].inputs;
+  std::vector<std::size_t> positions(names.size());
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  const bool reads_samples =
+      std::none_of(graph.edges.begin(), graph.edges.end(),
+                   [layer](const ImportedEdge& edge) { return edge.to == layer; });
+  if (!reads_samples) return positions;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    positions[i] = static_cast<std::size_t>(std::stoul(names[i].substr(1)));
+  }
+  return positions;
+}
+
+// The nodes of a layer in training, and in evaluation where these differ.
+struct LayerPrograms {
+  SharedModel model;  // what the programs were made of
+  LayerProgram training;
+  std::optional<LayerProgram> evaluation;
+};
+
+std::shared_ptr<const LayerPrograms> make_programs(const SharedModel& model, std::size_t index,
+                                                   Randomness randomness) {
+  const ImportedLayer& layer = model->graph.layers[index];
+  const auto make = [&](const std::vector<ImportedNode>& nodes) {
+    return LayerProgram(*model,
+                        {.inputs = layer.inputs,
+                         .input_positions = input_positions(model->graph, index),
+                         .samples = layer.samples,
+                         .parameters = layer.parameters,
+                         .constants = layer.constants,
+                         .buffers = layer.buffers,
+                         .nodes = nodes,
+                         .outputs = layer.outputs},
+                        randomness);
+  };
+  std::optional<LayerProgram> evaluation;
+  if (layer.evaluation) evaluation.emplace(make(*layer.evaluation));
+  return std::make_shared<const LayerPrograms>(
+      LayerPrograms{model, make(layer.nodes), std::move(evaluation)});
+}
+
+Tensors run_layer(const LayerPrograms& programs, bool mixes_samples, const LayerCall& call) {
+  if (mixes_samples && call.key.rows) {
+    throw InfeasibleError("layer " + std::to_string(call.layer.value) +
+                          " cannot work on a slice of a micro-batch, for it mixes samples");
+  }
+  const bool evaluates = !call.training && programs.evaluation;
+  return (evaluates ? *programs.evaluation : programs.training).run(call);
+}
+
+ParameterSpec make_parameter(const ImportedModel& model, const ImportedParameter& parameter) {
+  ParameterSpec spec{.name = parameter.name, .shape = parameter.shape};
+  spec.value = model.tensors.copy(parameter.tensor);
+  spec.tied = parameter.tied;
+  spec.trainable = parameter.trainable;
+  return spec;
+}
+
+// True if the layer draws, keeps statistics, or has other nodes in evaluation. A dropout of rate 0
+// counts as one that draws, since only the exporter knows which argument is the rate.
+bool varies_in_training(const ImportedLayer& layer) {
+  return layer.evaluation || !layer.buffers.empty() ||
+         std::any_of(layer.nodes.begin(), layer.nodes.end(),
+                     [](const ImportedNode& node) { return node.draw.has_value(); });
+}
+
+LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness randomness) {
+  const ImportedLayer& layer = model->graph.layers[index];
+  LayerSpec spec{.name = layer.name,
+                 .block = BlockId{layer.block},
+                 .parameters = {},
+                 .forward = {},
+                 .output_bytes_per_sample = {}};
+  for (const std::size_t p : layer.parameters) {
+    spec.parameters.push_back(make_parameter(*model, model->graph.parameters[p]));
+  }
+  for (const ImportedType& type : layer.output_types) {
+    spec.output_bytes_per_sample.push_back(bytes_per_sample(type));
+  }
+  const auto programs = make_programs(model, index, randomness);
+  spec.has_seams = programs->training.has_seams() &&
+                   (!programs->evaluation || programs->evaluation->has_seams());
+  spec.forward = [programs, mixes = layer.mixes_samples](const LayerCall& call) {
+    return run_layer(*programs, mixes, call);
+  };
+  spec.varies_in_training = varies_in_training(layer);
+  return spec;
+}
+
+// The loss reads outputs of the last layer, and labels.
+std::function<at::Tensor(const Tensors&, const at::Tensor&)> make_loss(const SharedModel& model) {
+  const ImportedLoss& loss = model->graph.loss;
+  const std::vector<std::size_t> none;
+  const std::vector<std::string> results{loss.result};
+  std::vector<std::size_t> positions(loss.inputs.size());
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  const auto program =
+      std::make_shared<const LayerProgram>(*model,
+                                           ProgramSource{.inputs = loss.inputs,
+                                                         .input_positions = positions,
+                                                         .samples = loss.samples,
+                                                         .parameters = none,
+                                                         .constants = loss.constants,
+                                                         .buffers = none,
+                                                         .nodes = loss.nodes,
+                                                         .outputs = results},
+                                           Randomness::kKeyed);
+  return [model, program](const Tensors& outputs, const at::Tensor& labels) {
+    Tensors inputs;
+    for (const std::string& name : model->graph.loss.inputs) {
+      inputs.push_back(name == "labels" ? labels : outputs.at(std::stoul(name.substr(1))));
+    }
+    const RandomKey key;
+    return program->run({LayerId{0}, {}, inputs, key}).at(0);
+  };
+}
+
+}  // namespace
+
+ModelSpec make_imported(std::shared_ptr<const ImportedModel> model, Randomness randomness) {
+  const ImportedGraph& graph = model->graph;
+  ModelSpec spec;
+  spec.name = graph.name;
+  spec.blocks = graph.blocks;
+  for (std::size_t l = 0; l < graph.layers.size(); ++l) {
+    spec.layers.push_back(make_layer(model, l, randomness));
+  }
+  spec.layers.back().loss = make_loss(model);
+  if (const std::optional<std::int64_t> ignored = graph.loss.ignored_label) {
+    spec.layers.back().count_labels = [ignored = *ignored](const at::Tensor& labels) {
+      return labels.ne(ignored).sum().item<std::int64_t>();
+    };
+  }
+  for (const ImportedEdge& edge : graph.edges) {
+    spec.edges.push_back({LayerId{edge.from}, LayerId{edge.to},
+                          edge.carries_gradients ? EdgeKind::kGradient : EdgeKind::kDetached,
+                          edge.outputs});
+  }
+  for (const ImportedInput& input : graph.inputs) {
+    spec.input_bytes_per_sample += bytes_per_sample(input.type);
+  }
+  return spec;
+}
+
+}  // namespace frazil

@@ -1,0 +1,239 @@
+#include "exec/models/imported/layer_program.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Returns what a folded node is called with: no samples, no training, the host.
+NodeCall call_without_samples(const RandomKey& key) {
+  return {.arguments = {}, .layer = {}, .key = key};
+}
+
+bool is_folded(const ResolvedNode& node, const std::vector<bool>& is_fixed) {
+  const NodeArguments& arguments = node.arguments();
+  if (node.draws() || !node.writes().empty() || arguments.depends_on_samples() ||
+      arguments.depends_on_training()) {
+    return false;
+  }
+  return std::all_of(arguments.reads().begin(), arguments.reads().end(),
+                     [&](std::size_t slot) { return slot < is_fixed.size() && is_fixed[slot]; });
+}
+
+}  // namespace
+
+LayerProgram::LayerProgram(const ImportedModel& model, const ProgramSource& source,
+                           Randomness randomness)
+    : parameters_(source.parameters.size()) {
+  const std::string& file = model.tensors.file();
+  Slots slots;
+  const auto add = [&slots](const std::string& name) {
+    slots.emplace(name, slots.size());
+    return slots.size() - 1;
+  };
+  for (std::size_t i = 0; i < source.inputs.size(); ++i) {
+    inputs_.push_back({add(source.inputs[i]), source.input_positions[i], false});
+  }
+  samples_ = {source.input_positions[source.samples.input], source.samples.dimension};
+  first_parameter_ = slots.size();
+  for (const std::size_t p : source.parameters) add("p" + std::to_string(p));
+  Tensors values;
+  std::vector<bool> is_fixed(slots.size(), false);
+  const auto add_fixed = [&](const std::string& name, const std::string& tensor) {
+    const std::size_t slot = add(name);
+    values.resize(slot + 1);
+    values[slot] = model.tensors.copy(tensor);
+    is_fixed.push_back(true);
+  };
+  for (const std::size_t c : source.constants) {
+    add_fixed("c" + std::to_string(c), model.graph.constants[c]);
+  }
+  for (const std::size_t b : source.buffers) {
+    add_fixed("b" + std::to_string(b), model.graph.buffers[b]);
+  }
+  for (const ImportedNode& node : source.nodes) {
+    nodes_.emplace_back(node, model.graph, randomness, slots, file);
+  }
+  slots_ = slots.size();
+  for (const std::string& output : source.outputs) outputs_.push_back(slots.at(output));
+  values.resize(slots_);
+  is_fixed.resize(slots_, false);
+  try {
+    fold(values, is_fixed);
+  } catch (const c10::Error& error) {
+    throw InputError(
+        file, 0,
+        "an operation on constants that fails: " + to_one_line(error.what_without_backtrace()),
+        "one that computes");
+  }
+  find_written(source);
+  find_last_reads();
+  find_joins(source);
+}
+
+// Computes what depends on constants alone, once, and leaves the other nodes.
+void LayerProgram::fold(Tensors& values, const std::vector<bool>& given) {
+  const c10::NoGradGuard no_grad;
+  const RandomKey key;
+  torch::jit::Stack stack;
+  std::vector<bool> is_fixed = given;
+  // A constant that some node writes into has another value afterwards.
+  const std::vector<std::size_t> shared = find_shared_memory(nodes_, slots_);
+  std::set<std::size_t> written;
+  for (const ResolvedNode& node : nodes_) {
+    for (const std::size_t slot : node.writes()) written.insert(shared[slot]);
+  }
+  std::vector<ResolvedNode> left;
+  for (ResolvedNode& node : nodes_) {
+    const bool is_stable =
+        std::none_of(node.makes().begin(), node.makes().end(),
+                     [&](std::size_t slot) { return written.contains(shared[slot]); });
+    if (!is_stable || !is_folded(node, is_fixed)) {
+      left.push_back(std::move(node));
+      continue;
+    }
+    node.run(values, stack, call_without_samples(key));
+    for (const std::size_t slot : node.makes()) is_fixed[slot] = true;
+  }
+  nodes_ = std::move(left);
+  std::set<std::size_t> needed(outputs_.begin(), outputs_.end());
+  for (const ResolvedNode& node : nodes_) {
+    needed.insert(node.arguments().reads().begin(), node.arguments().reads().end());
+  }
+  for (const std::size_t slot : needed) {
+    if (is_fixed[slot]) fixed_.push_back({slot, values[slot], false});
+  }
+}
+
+// A call may change neither what a sender still holds nor what all threads read.
+void LayerProgram::find_written(const ProgramSource& source) {
+  const std::vector<std::size_t> shared = find_shared_memory(nodes_, slots_);
+  std::set<std::size_t> written;
+  for (const ResolvedNode& node : nodes_) {
+    for (const std::size_t slot : node.writes()) written.insert(shared[slot]);
+  }
+  for (Input& input : inputs_) input.is_written = written.contains(shared[input.slot]);
+  for (Fixed& fixed : fixed_) fixed.is_written = written.contains(shared[fixed.slot]);
+  for (std::size_t p = 0; p < source.parameters.size(); ++p) {
+    if (written.contains(shared[first_parameter_ + p])) written_parameters_.push_back(p);
+  }
+}
+
+void LayerProgram::find_last_reads() {
+  steps_.resize(nodes_.size());
+  std::set<std::size_t> kept(outputs_.begin(), outputs_.end());
+  for (std::size_t n = nodes_.size(); n-- > 0;) {
+    const auto let_go = [&](std::size_t slot) {
+      if (kept.insert(slot).second) steps_[n].last_reads.push_back(slot);
+    };
+    for (const std::size_t slot : nodes_[n].arguments().reads()) let_go(slot);
+    for (const std::size_t slot : nodes_[n].makes()) let_go(slot);  // where nobody reads it
+  }
+}
+
+void LayerProgram::find_joins(const ProgramSource& source) {
+  std::vector<Origin> origins(first_parameter_, Origin::kInput);
+  origins.resize(first_parameter_ + source.parameters.size(), Origin::kParameter);
+  flow_ = find_flow(nodes_, origins, slots_, outputs_);
+  if (!written_parameters_.empty()) flow_.has_seams = false;
+  if (!flow_.has_seams) return;
+  for (const ParameterJoin& join : flow_.joins) {
+    steps_[join.node].join = &join;
+    find_known(steps_[join.node]);
+  }
+}
+
+// Finds out whether the node is a linear map or a norm of the layer's own weight and bias.
+void LayerProgram::find_known(Step& step) const {
+  const ResolvedNode& node = nodes_[step.join->node];
+  const NodeArguments& arguments = node.arguments();
+  const bool is_linear = node.node().op == "aten::linear";
+  if (!step.join->stays || (!is_linear && node.node().op != "aten::layer_norm")) return;
+  const auto input = arguments.slot_of(0);
+  for (const std::size_t a :
+       is_linear ? std::array<std::size_t, 2>{1, 2} : std::array<std::size_t, 2>{2, 3}) {
+    const auto slot = arguments.slot_of(a);
+    if (!slot || *slot < first_parameter_ || *slot >= first_parameter_ + parameters_) return;
+    step.own.push_back(*slot - first_parameter_);
+  }
+  step.input = *input;
+  if (!is_linear) step.epsilon = arguments.known("eps").toDouble();
+  step.known = is_linear ? Known::kLinear : Known::kLayerNorm;
+}
+
+Tensors LayerProgram::begin(const LayerCall& call) const {
+  Tensors values(slots_);
+  for (const Input& input : inputs_) {
+    const at::Tensor& given = call.inputs.at(input.position);
+    values[input.slot] = input.is_written ? given.clone() : given;
+  }
+  for (std::size_t p = 0; p < parameters_; ++p) values[first_parameter_ + p] = call.parameters[p];
+  for (const std::size_t p : written_parameters_) {
+    values[first_parameter_ + p] = call.parameters[p].clone();
+  }
+  const c10::Device device = call.inputs.front().device();
+  for (const Fixed& fixed : fixed_) {
+    const at::Tensor here = fixed.value.device() == device ? fixed.value : fixed.value.to(device);
+    values[fixed.slot] = fixed.is_written ? here.clone() : here;
+  }
+  return values;
+}
+
+// Returns false if the operation must run by itself, because a part of its parameters does not
+// train.
+bool LayerProgram::run_known(const Step& step, Tensors& values, const LayerCall& call) const {
+  if (step.known == Known::kNone || call.operations == nullptr) return false;
+  for (const std::size_t p : step.own) {
+    if (!call.parameters[p].requires_grad()) return false;
+  }
+  const ParametricOperations with(call.parameters, call.operations);
+  const at::Tensor& x = values[step.input];
+  values[step.join->output] = step.known == Known::kLinear
+                                  ? with.linear(x, step.own[0], step.own[1])
+                                  : with.layer_norm(x, step.own[0], step.own[1], step.epsilon);
+  return true;
+}
+
+void LayerProgram::tell(const Step& step, const Tensors& values, const LayerCall& call) const {
+  if (step.join == nullptr || call.operations == nullptr) return;
+  const at::Tensor& output = values[step.join->output];
+  ParametricOperation operation{output, {}, {}};
+  for (const std::size_t p : step.join->parameters) {
+    if (call.parameters[p].requires_grad()) operation.parameters.push_back(p);
+  }
+  if (operation.parameters.empty() || !output.requires_grad()) return;
+  call.operations->push_back(std::move(operation));
+}
+
+Tensors LayerProgram::run(const LayerCall& call) const {
+  Tensors values = begin(call);
+  const at::Tensor& counted = call.inputs.at(samples_.input);
+  const NodeCall now{
+      .arguments = {.samples = counted.size(static_cast<std::int64_t>(samples_.dimension)),
+                    .device = call.inputs.front().device(),
+                    .training = call.training},
+      .layer = call.layer,
+      .key = call.key};
+  torch::jit::Stack stack;
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    const Step& step = steps_[n];
+    if (!run_known(step, values, call)) {
+      nodes_[n].run(values, stack, now);
+      tell(step, values, call);
+    }
+    for (const std::size_t slot : step.last_reads) values[slot].reset();
+  }
+  Tensors outputs;
+  outputs.reserve(outputs_.size());
+  for (const std::size_t slot : outputs_) outputs.push_back(values[slot]);
+  return outputs;
+}
+
+}  // namespace frazil

@@ -1,0 +1,84 @@
+#pragma once
+// A node of a layer with its operation found in libtorch's dispatcher.
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/models/imported/imported_graph.h"
+#include "exec/models/imported/node_arguments.h"
+#include "exec/tensors/keyed_random.h"
+
+namespace frazil {
+
+// Where random numbers come from: from keys, or from PyTorch's default generator in the order of
+// calls, as eager PyTorch draws them. The second is for comparisons with PyTorch: a plan would
+// change the order.
+enum class Randomness : std::uint8_t { kKeyed, kEager };
+
+struct NodeCall {
+  ArgumentCall arguments;
+  LayerId layer;
+  const RandomKey& key;
+};
+
+class ResolvedNode {
+ public:
+  // Adds the results' names to `slots`. Throws InputError naming `file` and the node for an unknown
+  // operation, another schema than the one that was recorded, an operation that draws without a
+  // key, and arguments or results that do not fit.
+  ResolvedNode(const ImportedNode& node, const ImportedGraph& graph, Randomness randomness,
+               Slots& slots, const std::string& file);
+
+  // Reads tensors of `values` and puts the results there. `stack` is scratch and is left empty.
+  // Throws InfeasibleError for what cannot be done with this call, and c10::Error of the operation
+  // with its place.
+  void run(Tensors& values, torch::jit::Stack& stack, const NodeCall& call) const;
+
+  const ImportedNode& node() const { return *node_; }
+  const NodeArguments& arguments() const { return arguments_; }
+  const std::vector<std::size_t>& makes() const { return makes_; }    // slots
+  const std::vector<std::size_t>& writes() const { return writes_; }  // slots, read too
+  bool may_alias() const { return may_alias_; }  // a result may share memory with an argument
+  bool draws() const { return kind_ != Kind::kPlain && kind_ != Kind::kStatistics; }
+  bool detaches() const;  // no gradient passes
+
+ private:
+  enum class Kind : std::uint8_t {
+    kPlain,
+    kStatistics,  // keeps running statistics in training
+    kDropout,
+    kDropoutInPlace,
+    kChannelDropout,
+    kNativeDropout,
+    kAttention,
+    kGenerator,
+  };
+
+  Kind find_kind() const;
+  Kind find_other_kind() const;
+  void find_effects();
+  void check_results(Slots& slots);
+  std::size_t argument_index(std::string_view name) const;
+  void perform(torch::jit::Stack& stack, const NodeCall& call) const;
+  void draw(torch::jit::Stack& stack, const NodeCall& call) const;
+  void take_results(torch::jit::Stack& stack, Tensors& values) const;
+  [[noreturn]] void fail(const std::string& found, const std::string& expected) const;
+
+  const ImportedNode* node_;  // of the model, which outlives the program
+  std::string file_;
+  c10::OperatorHandle op_;
+  Randomness randomness_;
+  NodeArguments arguments_;
+  Kind kind_ = Kind::kPlain;
+  std::vector<std::vector<std::size_t>> results_;  // slots, by result
+  std::vector<std::size_t> makes_;
+  std::vector<std::size_t> writes_;
+  bool may_alias_ = false;
+};
+
+}  // namespace frazil

@@ -1,0 +1,84 @@
+// Each test goes through the models that stock PyTorch has exported into the folder that
+// FRAZIL_EXPORTED_MODELS names.
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include "exec/models/imported/imported_model.h"
+#include "exec/models/imported/replay.h"
+#include "exec/models/imported/witness.h"
+#include "profiles/error.h"
+#include "tests/exec/models/imported/exported_model.h"
+#include "tests/exec/models/model_checks.h"
+
+namespace frazil {
+namespace {
+
+class ExportedModels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    files_ = exported_files();
+    if (files_.empty()) GTEST_SKIP() << "FRAZIL_EXPORTED_MODELS names no folder with models";
+  }
+  std::vector<std::filesystem::path> files_;
+};
+
+void expect_equal(const Replay& found, const Replay& expected) {
+  EXPECT_TRUE(at::equal(found.loss, expected.loss));
+  ASSERT_EQ(found.gradients.size(), expected.gradients.size());
+  for (const auto& [name, gradient] : expected.gradients) {
+    EXPECT_TRUE(at::equal(found.gradients.at(name), gradient)) << name;
+  }
+}
+
+Replay replay(const ModelSpec& model, const Samples& samples, bool splits) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  generator.set_current_seed(5);
+  const RandomKey key{.seed = 5, .micro_batch = {}};
+  return replay_step(model, samples, key, splits);
+}
+
+TEST_F(ExportedModels, HaveThePyTorchBitsOfTheirWitness) {
+  for (const auto& path : files_) {
+    SCOPED_TRACE(path.filename());
+    try {
+      EXPECT_EQ(check_witness(read_shared(path), present_fingerprint()), WitnessVerdict::kBits);
+    } catch (const InputError& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+}
+
+TEST_F(ExportedModels, HaveTheSameGradientsInTwoHalvesAsInOne) {
+  for (const auto& path : files_) {
+    SCOPED_TRACE(path.filename());
+    const auto model = read_shared(path);
+    for (const Randomness randomness : {Randomness::kEager, Randomness::kKeyed}) {
+      if (randomness == Randomness::kKeyed && keeps_statistics(*model)) continue;
+      const ModelSpec spec = make_imported(model, randomness);
+      const Samples samples = witness_samples(*model, 1);
+      expect_equal(replay(spec, samples, true), replay(spec, samples, false));
+    }
+  }
+}
+
+TEST_F(ExportedModels, HaveTheBitsOfPlainTraining) {
+  for (const auto& path : files_) {
+    SCOPED_TRACE(path.filename());
+    const auto model = read_shared(path);
+    if (!keeps_statistics(*model)) expect_plain_bits(exported_model(model));
+  }
+}
+
+TEST_F(ExportedModels, HaveTheBitsOfOneDeviceUnderManyPlans) {
+  for (const auto& path : files_) {
+    SCOPED_TRACE(path.filename());
+    const auto model = read_shared(path);
+    if (keeps_statistics(*model) || model->graph.layers.size() < 6) continue;
+    EXPECT_GT(expect_bits_of_one_device(exported_model(model), clipped_adamw()), 20);
+  }
+}
+
+}  // namespace
+}  // namespace frazil
