@@ -1,6 +1,6 @@
 # What `cmake --install` and CPack put where. All places are relative to the prefix, and the programs find each other and their libraries by
 # their own place, so that an installed tree can be moved. Components:
-#   planner      the programs without libtorch, manual pages, shell completion
+#   planner      the programs without libtorch, manual pages, shell completion, the Python package
 #   development  headers, static libraries and find_package(frazil) of the folders without torch
 #   torch        the programs with libtorch, the libraries of libtorch for CPUs, data and runs of the demo
 #   cuda         the plug-in for GPUs and the libraries of libtorch for GPUs, where the plug-in is built
@@ -51,6 +51,9 @@ install(TARGETS ${programs_of_planner} RUNTIME DESTINATION bin COMPONENT planner
 # The pages lie to each other as in the checkout, so that their links hold.
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION share/doc/frazil COMPONENT planner)
 install(DIRECTORY docs DESTINATION share/doc/frazil COMPONENT planner)
+# For `pip install`, which finds no programs itself: FRAZIL_BIN or PATH tells it.
+install(DIRECTORY python/ DESTINATION share/frazil/python COMPONENT planner
+  PATTERN __pycache__ EXCLUDE PATTERN build EXCLUDE PATTERN *.egg-info EXCLUDE)
 
 # The folders without torch, as frazil::profiles to frazil::analysis.
 foreach(folder profiles traces sim planner analysis)

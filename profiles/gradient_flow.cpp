@@ -48,8 +48,9 @@ GradientFlow find_gradient_flow(const ModelProfile& profile, const std::vector<b
 
 GradientFlow find_unfrozen_flow(const ModelProfile& profile) {
   std::vector<bool> trains;
-  for (const Layer& layer : profile.layers) trains.push_back(layer.parameters.count > 0);
+  for (const Layer& layer : profile.layers) trains.push_back(layer.trainable().count > 0);
   for (const TiedParameter& tied : profile.tied) {
+    if (!tied.trainable) continue;
     for (const LayerId layer : tied.layers) trains.at(layer.index()) = true;
   }
   return find_gradient_flow(profile, trains);

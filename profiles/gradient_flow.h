@@ -30,8 +30,8 @@ struct GradientFlow {
 // edges as they are sorted in a valid profile.
 GradientFlow find_gradient_flow(const ModelProfile& profile, const std::vector<bool>& trains);
 
-// Returns the gradients of a step in which nothing is frozen: every layer that has parameters or
-// uses a tied parameter trains.
+// Returns the gradients of a step in which nothing is frozen: every layer that has trainable
+// parameters or uses a tied parameter that is trainable trains.
 GradientFlow find_unfrozen_flow(const ModelProfile& profile);
 
 }  // namespace frazil

@@ -82,6 +82,9 @@ std::string canonical_structure(const ModelProfile& profile) {
     fmt::format_to(out, "layer {} {} {} ", layer.block.value, layer.has_loss ? 1 : 0,
                    layer.parameters.count);
     append_name(text, layer.name);
+    if (layer.untrainable.count == 0) continue;
+    fmt::format_to(out, "untrainable {}{}\n", layer.untrainable.count,
+                   layer.varies_in_training ? " varies" : "");
   }
   for (const Edge& edge : profile.edges) {
     fmt::format_to(out, "edge {} {} {}", edge.from.value, edge.to.value,
@@ -94,6 +97,7 @@ std::string canonical_structure(const ModelProfile& profile) {
     for (const LayerId layer : tied.layers) fmt::format_to(out, " {}", layer.value);
     text += ' ';
     append_name(text, tied.name);
+    if (!tied.trainable) text += "untrainable\n";
   }
   if (profile.precision != Precision::kFp32) text += name_of(profile.precision);
   return text;
@@ -170,6 +174,11 @@ class ProfileCheck {
   void check_costs(const Layer& layer) const {
     const std::string what = fmt::format("layer \"{}\"", layer.name);
     check_count(layer.parameters.count, what + " with parameter bytes");
+    if (layer.untrainable.count < 0 || layer.untrainable > layer.parameters) {
+      fail(fmt::format("{} with {} bytes of parameters that do not train", what,
+                       layer.untrainable.count),
+           fmt::format("0 to its {} bytes of parameters", layer.parameters.count));
+    }
     check_count(layer.optimizer_state.count, what + " with optimizer state bytes");
     check_count(layer.update.count(), what + " with an update of ns");
     if (layer.costs.empty()) fail(what + " without costs", "at least one cost sample");

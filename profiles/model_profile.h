@@ -35,10 +35,8 @@ struct CostSample {
   // means not measured; kept() then takes `stash`.
   std::optional<Bytes> stash_frozen = std::nullopt;
 
-  // Returns the stash of a layer whose W follows (`weight_gradient`), or of one without W.
-  Bytes kept(bool weight_gradient) const {
-    return weight_gradient ? stash : stash_frozen.value_or(stash);
-  }
+  // Returns the stash of a layer whose block trains, or of one whose block is frozen.
+  Bytes kept(bool trains) const { return trains ? stash : stash_frozen.value_or(stash); }
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };
 
@@ -47,13 +45,21 @@ struct Layer {
   std::string name;
   BlockId block;
   bool has_loss = false;
-  // What the layer holds, its own copy of a tied parameter included. 0: nothing to train; the layer
-  // is never active unless it uses a tied parameter.
+  // What the layer holds, its own copy of a tied parameter included.
   Bytes parameters;
   Bytes optimizer_state;
   Duration update{0};             // one optimizer step over all its parameters
   std::vector<CostSample> costs;  // ascending micro_batch_size, at least one
+  // Those of `parameters` that never train, whether the block is frozen or not: they take no W,
+  // gradient, reduction or optimizer state.
+  Bytes untrainable = {};
+  // A forward in training draws, or reads or changes statistics, so its outputs are not those of an
+  // evaluation.
+  bool varies_in_training = false;
 
+  // Returns the bytes of parameters that train. 0: the layer is never active unless it uses a tied
+  // parameter.
+  Bytes trainable() const { return parameters - untrainable; }
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
@@ -76,6 +82,7 @@ struct TiedParameter {
   std::string name;
   Bytes bytes;
   std::vector<LayerId> layers;
+  bool trainable = true;
 
   friend bool operator==(const TiedParameter&, const TiedParameter&) = default;
 };
@@ -113,8 +120,8 @@ struct LayerCost {
 LayerCost cost_at(const Layer& layer, int micro_batch_size);
 
 // Returns 16 hex digits over the structure alone: names, blocks, losses, parameter bytes, edges,
-// ties (XXH64 of a canonical text), and the precision unless it is fp32. A new measurement of the
-// same model in the same precision keeps the hash.
+// ties (XXH64 of a canonical text), the precision unless it is fp32, and what does not train, if
+// anything. A new measurement of the same model in the same precision keeps the hash.
 std::string model_hash(const ModelProfile& profile);
 
 // Throws InputError (naming `file`, line 0) for what cannot be a model: edges that run backward,

@@ -156,6 +156,10 @@ class ProfileReader {
     layer.block = read_block(fields.required("block"));
     layer.has_loss = take_flag(fields, "has_loss");
     layer.parameters = {take_count(fields, "parameter_bytes")};
+    if (const auto trains = fields.optional("trainable_parameter_bytes")) {
+      layer.untrainable = layer.parameters - Bytes{trains->integer(0, layer.parameters.count)};
+    }
+    layer.varies_in_training = take_flag(fields, "varies_in_training");
     layer.optimizer_state = {take_count_or(fields, "optimizer_state_bytes", 0)};
     layer.update = Duration{take_count_or(fields, "update_ns", 0)};
     const JsonCursor costs = fields.required("costs");
@@ -255,6 +259,7 @@ class ProfileReader {
       tied.layers.push_back(layer);
     }
     if (tied.layers.size() < 2) layers.fail("fewer than two layers", "two or more");
+    if (const auto trains = fields.optional("trainable")) tied.trainable = trains->boolean();
     fields.finish();
     profile_.tied.push_back(std::move(tied));
   }
@@ -290,11 +295,17 @@ std::string layer_text(const Layer& layer) {
         cost.stash_frozen ? fmt::format(R"(, "stash_frozen_bytes": {})", cost.stash_frozen->count)
                           : ""));
   }
+  const std::string trains =
+      layer.untrainable.count == 0
+          ? ""
+          : fmt::format(R"("trainable_parameter_bytes": {}, )", layer.trainable().count);
   const std::vector<std::string> members = {
-      fmt::format(R"("name": {}, "block": {}, "has_loss": {})", json_string(layer.name),
-                  layer.block.value, layer.has_loss),
-      fmt::format(R"("parameter_bytes": {}, "optimizer_state_bytes": {}, "update_ns": {})",
-                  layer.parameters.count, layer.optimizer_state.count, layer.update.count()),
+      fmt::format(R"("name": {}, "block": {}, "has_loss": {}{})", json_string(layer.name),
+                  layer.block.value, layer.has_loss,
+                  layer.varies_in_training ? R"(, "varies_in_training": true)" : ""),
+      fmt::format(R"("parameter_bytes": {}, {}"optimizer_state_bytes": {}, "update_ns": {})",
+                  layer.parameters.count, trains, layer.optimizer_state.count,
+                  layer.update.count()),
       R"("costs": )" + on_lines(costs, "      ", "[]"),
   };
   return on_lines(members, "    ", "{}");
@@ -317,8 +328,9 @@ std::string doubt_text(const Doubt& doubt) {
 std::string tied_text(const TiedParameter& tied) {
   std::vector<std::int32_t> layers;
   for (const LayerId layer : tied.layers) layers.push_back(layer.value);
-  return fmt::format(R"({{"name": {}, "bytes": {}, "layers": [{}]}})", json_string(tied.name),
-                     tied.bytes.count, fmt::join(layers, ", "));
+  return fmt::format(R"({{"name": {}, "bytes": {}, "layers": [{}]{}}})", json_string(tied.name),
+                     tied.bytes.count, fmt::join(layers, ", "),
+                     tied.trainable ? "" : R"(, "trainable": false)");
 }
 
 template <class Item, class ToText>

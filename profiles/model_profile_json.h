@@ -4,9 +4,11 @@
 // backward_ns alone; then the rule of profiles/split_backward.h splits it and the profile carries
 // the flag. These keys may be left out: has_loss (false), optimizer_state_bytes, update_ns,
 // input_bytes_per_sample (0), forward_frozen_ns (forward_ns), backward_weight_alone_ns
-// (backward_weight_ns), stash_frozen_bytes (stash_bytes), kind ("gradient"), tied, provenance
-// (empty), backward_was_split_by_rule (false unless a sample says backward_ns), precision ("fp32",
-// else "bf16"). Edges may come in any order. The readers throw InputError with file, line and path.
+// (backward_weight_ns), stash_frozen_bytes (stash_bytes), trainable_parameter_bytes
+// (parameter_bytes), varies_in_training (false), kind ("gradient"), tied, its trainable (true),
+// provenance (empty), backward_was_split_by_rule (false unless a sample says backward_ns),
+// precision ("fp32", else "bf16"). Edges may come in any order. The readers throw InputError with
+// file, line and path.
 
 #include <filesystem>
 #include <string>

@@ -84,7 +84,7 @@ void split_backward(Duration whole, const Layer& layer, const LayerGradients& gr
   if (gradients.input && gradients.weight) {
     cost.backward_input = whole / 2;
   } else {
-    const bool is_weight = gradients.weight || (!gradients.input && layer.parameters > Bytes{0});
+    const bool is_weight = gradients.weight || (!gradients.input && layer.trainable() > Bytes{0});
     cost.backward_input = is_weight ? Duration{0} : whole;
   }
   cost.backward_weight = cost.backward_weight_alone = whole - cost.backward_input;

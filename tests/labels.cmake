@@ -48,6 +48,7 @@ set(thorough
   exec_properties_tests/Bf16
   exec_properties_tests/CountedTraffic.IsWhatTheSimulatorSendsForAnyMask
   exec_properties_tests/CountedTraffic.OfReductionsFallsByExactlyTheFrozenShare
+  exec_properties_tests/CountedTraffic.OfReductionsLeavesOutWhatIsNotTrainable
   exec_properties_tests/Decoder
   exec_properties_tests/Distillation
   exec_properties_tests/Encoder.HasTheBitsOfOneDeviceUnderEveryPlan
@@ -71,6 +72,7 @@ set(thorough
   exec_properties_tests/Staircase
   exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
   exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
+  exec_properties_tests/UntrainableParameters
   exec_properties_tests/ValidatedRun
   exec_properties_tests/Vit
   exec_reduction_tests/Clip.ScalesByTheNormOfTheWholeModel

@@ -65,13 +65,21 @@ class Writer {
 
 // Appends what is stored of a layer, on the host and in the order of list_tensors.
 void collect(const LayerState& state, const LayerSpec& spec, Tensors& tensors) {
+  std::vector<const ParameterSpec*> all;
+  std::vector<const ParameterSpec*> trainable;
+  for (const ParameterSpec& parameter : spec.parameters) {
+    all.push_back(&parameter);
+    if (parameter.trainable) trainable.push_back(&parameter);
+  }
   for (const auto* some :
        {&state.parameters, &state.first_moment, &state.second_moment, &state.gradient_sums}) {
     if (some->empty()) continue;
-    ENSURE(some->size() == spec.parameters.size(), "a tensor for each parameter");
+    const std::vector<const ParameterSpec*>& described =
+        some == &state.parameters ? all : trainable;
+    ENSURE(some->size() == described.size(), "a tensor for each parameter");
     for (std::size_t p = 0; p < some->size(); ++p) {
       const at::Tensor& tensor = (*some)[p];
-      ENSURE(tensor.scalar_type() == at::kFloat && tensor.sizes() == spec.parameters[p].shape,
+      ENSURE(tensor.scalar_type() == at::kFloat && tensor.sizes() == described[p]->shape,
              "state is as the model says");
       tensors.push_back(tensor.detach().cpu().contiguous());
     }
@@ -166,15 +174,17 @@ std::vector<LayerState> share_out(Tensors tensors, const ModelSpec& model,
   std::vector<LayerState> layers(shapes.size());
   auto next = tensors.begin();
   for (std::size_t l = 0; l < shapes.size(); ++l) {
-    const auto take = [&](Tensors& some) {
-      const auto end = next + static_cast<std::ptrdiff_t>(model.layers[l].parameters.size());
+    const std::size_t all = model.layers[l].parameters.size();
+    const std::size_t trainable = all - find_untrainable(model.layers[l]).size();
+    const auto take = [&](Tensors& some, std::size_t count) {
+      const auto end = next + static_cast<std::ptrdiff_t>(count);
       some.assign(next, end);
       next = end;
     };
-    take(layers[l].parameters);
-    if (shapes[l].first_moment) take(layers[l].first_moment);
-    if (shapes[l].second_moment) take(layers[l].second_moment);
-    if (shapes[l].gradient_sums) take(layers[l].gradient_sums);
+    take(layers[l].parameters, all);
+    if (shapes[l].first_moment) take(layers[l].first_moment, trainable);
+    if (shapes[l].second_moment) take(layers[l].second_moment, trainable);
+    if (shapes[l].gradient_sums) take(layers[l].gradient_sums, trainable);
     layers[l].updates = shapes[l].updates;
   }
   return layers;

@@ -51,17 +51,19 @@ std::vector<StoredTensor> list_tensors(const ModelSpec& model,
   std::set<std::string> taken;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     std::vector<StoredTensor> own;
+    std::vector<StoredTensor> trainable;
     for (const ParameterSpec& parameter : model.layers[l].parameters) {
       std::string name = parameter.name;
       if (!taken.insert(name).second) name += "@" + std::to_string(l);
       own.push_back({std::move(name), parameter.shape, float_size(parameter.shape)});
+      if (parameter.trainable) trainable.push_back(own.back());
     }
     const auto add = [&](const std::string& prefix) {
-      for (const StoredTensor& tensor : own) {
+      for (const StoredTensor& tensor : trainable) {
         tensors.push_back({prefix + tensor.name, tensor.shape, tensor.bytes});
       }
     };
-    add("");
+    tensors.insert(tensors.end(), own.begin(), own.end());
     if (layers[l].first_moment) add("first_moment.");
     if (layers[l].second_moment) add("second_moment.");
     if (layers[l].gradient_sums) add("gradient_sum.");

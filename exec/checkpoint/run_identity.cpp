@@ -37,17 +37,6 @@ void add_trace(TraceFreeze& trace, Keys& keys) {
   if (trace.rates) keys["freeze.trace.rates"] = to_json(FreezePolicy(*trace.rates));
 }
 
-std::string hash_samples(const Samples& data) {
-  std::uint64_t hash = 0;
-  Tensors samples = data.inputs;
-  samples.push_back(data.labels);
-  for (const at::Tensor& tensor : samples) {
-    const at::Tensor whole = tensor.contiguous();
-    hash = hash_bytes(whole.const_data_ptr(), whole.nbytes(), hash);
-  }
-  return to_hex(hash);
-}
-
 }  // namespace
 
 RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
@@ -55,18 +44,28 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   Keys keys;
   RunConfig deciding = config;
   if (auto* trace = std::get_if<TraceFreeze>(&deciding.freeze.policy)) add_trace(*trace, keys);
+  // What files hold decides, by the hash of the data, and not where they lie.
+  for (auto* const paths :
+       {&deciding.data.files.train, &deciding.data.files.test, &deciding.data.files.validation}) {
+    paths->clear();
+  }
   deciding.cache = {};  // a run whose cache rounds keeps no checkpoints
   add_flat(to_json(deciding), keys);
   for (const char* const key :
        {"format", "version", "data.path", "message_order", "deadline_seconds"}) {
     keys.erase(key);
   }
+  // The two schedules that a boolean named before keep their key, and runs their identity.
+  if (const auto schedule = keys.find("optimizer.schedule"); schedule->second != "linear") {
+    keys["optimizer.cosine"] = schedule->second == "cosine" ? "true" : "false";
+    keys.erase(schedule);
+  }
   if (config.precision != Precision::kFp32) {
     keys["precision.instructions"] = narrow_instructions(present_kernels());
   }
   keys["model.hash"] = model_hash;
-  keys["data.hash"] = hash_samples(data.train);
-  if (data.validation.count() > 0) keys["data.validation_hash"] = hash_samples(data.validation);
+  keys["data.hash"] = to_hex(data.train.hash());
+  if (data.validation.count() > 0) keys["data.validation_hash"] = to_hex(data.validation.hash());
   keys["steps"] = std::to_string(steps);
   return {model_hash, hash_keys(keys), keys};
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "profiles/error.h"
+#include "profiles/units.h"
 
 namespace frazil {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "exec/disk/file_system.h"
-#include "exec/models/hugging_face_vit.h"
+#include "exec/models/named_tensor.h"
 
 namespace frazil {
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "exec/models/model_precision.h"
-#include "exec/models/vit.h"
+#include "exec/models/untrainable_blocks.h"
 #include "exec/state/optimizer.h"
 #include "profiles/error.h"
 
@@ -46,7 +47,8 @@ PrefixCacheOptions cache_options(const RunConfig& config, bool over_processes) {
 }
 
 ModelSpec make_model(const RunConfig& config) {
-  return with_precision(make_vit(config.model), config.precision);
+  ModelSpec model = with_precision(make_model(config.model), config.precision);
+  return config.freeze.freeze_untrainable ? evaluate_untrainable(std::move(model)) : model;
 }
 
 ModelProfile structure_of(const RunConfig& config) {

@@ -1,151 +1,56 @@
 #include "exec/config/run_config.h"
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
-#include <span>
-#include <system_error>
 #include <vector>
 
+#include "exec/config/data_config_json.h"
 #include "exec/config/run_config_names.h"
-#include "exec/data/random_hierarchy.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
-#include "profiles/json.h"
-#include "profiles/known_names.h"
+#include "profiles/json_settings.h"
 #include "profiles/text_file.h"
 
 namespace frazil {
 namespace {
 
-constexpr int kLargestCount = 1 << 20;  // of epochs, widths, samples in a batch
-constexpr int kLargestSamples = 100'000'000;
-constexpr int kMostLevels = 20;
-constexpr int kMostSymbols = 1 << 10;
-constexpr int kMostPercent = 90;
 constexpr int kLargestSteps = 1'000'000'000;
-constexpr int kDigitImage = 8;
-constexpr int kDigitClasses = 10;
 
 constexpr int kLargestShift = 1'000;
 constexpr int kMostVariants = 1'000'000;
 
-// The value that the file gives for a key, if it does.
-using Given = std::optional<JsonCursor>;
-
-Given take(JsonFields& fields, const std::string& key, int minimum, int maximum, int& value) {
-  Given given = fields.optional(key);
-  if (given) value = static_cast<int>(given->integer(minimum, maximum));
-  return given;
-}
-
-void take_seed(JsonFields& fields, std::uint64_t& seed) {
-  const Given given = fields.optional("seed");
-  if (given) seed = static_cast<std::uint64_t>(given->integer(0, kLargestQuantity));
-}
-
-enum class Range { kPositive, kNotNegative, kFraction };
-
-// kPositive leaves out 0, kFraction leaves out 1.
-void take(JsonFields& fields, const std::string& key, Range range, double& value) {
-  const Given given = fields.optional(key);
-  if (!given) return;
-  value = given->real(0, range == Range::kFraction ? 1 : kLargestNumber);
-  if (range == Range::kPositive && value == 0) given->fail(given->describe(), "more than 0");
-  if (range == Range::kFraction && value == 1) given->fail(given->describe(), "less than 1");
-}
-
-// Takes the first name if the key is left out: the default of every such field.
-std::size_t read_name(const Given& given, std::span<const std::string_view> names) {
-  if (!given) return 0;
-  const auto name = std::find_if(names.begin(), names.end(), [&](std::string_view known) {
-    return is_same_name(known, given->text());
-  });
-  if (name == names.end()) {
-    std::string expected = json_string(names[0]);
-    for (std::size_t i = 1; i < names.size(); ++i) {
-      expected += (i + 1 < names.size() ? ", " : " or ") + json_string(names[i]);
-    }
-    given->fail(given->describe(), expected + did_you_mean(given->text(), names));
+// Takes "schedule", or the boolean "cosine" that stands for two of its values.
+RateSchedule take_schedule(JsonFields& fields) {
+  const Given schedule = fields.optional("schedule");
+  const Given cosine = fields.optional("cosine");
+  if (schedule && cosine) {
+    cosine->fail(
+        "\"cosine\" beside \"schedule\"",
+        "one of them: \"cosine\": true is \"schedule\": \"cosine\", and false \"constant\"");
   }
-  return static_cast<std::size_t>(name - names.begin());
+  if (cosine) return cosine->boolean() ? RateSchedule::kCosine : RateSchedule::kConstant;
+  return static_cast<RateSchedule>(read_name(schedule, kRateSchedules));
 }
 
-std::size_t take_name(JsonFields& fields, const std::string& key,
-                      std::span<const std::string_view> names) {
-  return read_name(fields.optional(key), names);
-}
-
-// Throws for two keys that do not go together: the error stands at the first of `keys` that the
-// file gives. The defaults go together, so the file gives one.
-[[noreturn]] void blame(std::initializer_list<Given> keys, const std::string& expected) {
-  for (const Given& key : keys) {
-    if (key) key->fail(key->describe(), expected);
-  }
-  ENSURE(false, "defaults do not go together");
-}
-
-std::string with_value(const std::string& name, int value) {
-  return name + " (" + std::to_string(value) + ")";
-}
-
-void take_generated(JsonFields& fields, DataConfig& data) {
-  take(fields, "train_samples", 1, kLargestSamples, data.train_samples);
-  take(fields, "test_samples", 1, kLargestSamples, data.test_samples);
-  take_seed(fields, data.seed);
-}
-
-DataConfig parse_data(const JsonCursor& object) {
-  DataConfig data;
+ParameterGroup parse_group(const JsonCursor& object, double weight_decay) {
+  ParameterGroup group{.match = "", .weight_decay = weight_decay};
   JsonFields fields(object);
-  data.kind = static_cast<DataConfig::Kind>(take_name(fields, "kind", kDataKinds));
-  switch (data.kind) {
-    case DataConfig::Kind::kDigits:
-      if (const Given path = fields.optional("path")) data.path = path->text();
-      break;
-    case DataConfig::Kind::kSynthetic:
-      take_generated(fields, data);
-      break;
-    case DataConfig::Kind::kRandomHierarchy:
-      take(fields, "levels", 1, kMostLevels, data.hierarchy.levels);
-      take(fields, "symbols", 2, kMostSymbols, data.hierarchy.symbols);
-      take(fields, "synonyms", 1, kLargestCount, data.hierarchy.synonyms);
-      take(fields, "branching", 2, kMostSymbols, data.hierarchy.branching);
-      take_generated(fields, data);
-      break;
-  }
-  take(fields, "validation_percent", 0, kMostPercent, data.validation_percent);
+  const JsonCursor match = fields.required("match");
+  group.match = match.text();
+  if (group.match.empty()) match.fail(match.describe(), "a pattern of parameters' names");
+  take(fields, "weight_decay", Range::kNotNegative, group.weight_decay);
+  take(fields, "learning_rate_scale", Range::kNotNegative, group.learning_rate_scale);
   fields.finish();
-  return data;
+  return group;
 }
 
-VitConfig parse_model(const JsonCursor& object, DataConfig::Kind data) {
-  VitConfig model;
-  JsonFields fields(object);
-  const Given image = take(fields, "image", 1, kLargestCount, model.image);
-  const Given channels = take(fields, "channels", 1, kLargestCount, model.channels);
-  const Given patch = take(fields, "patch", 1, kLargestCount, model.patch);
-  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
-  take(fields, "blocks", 1, kLargestCount, model.blocks);
-  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
-  const Given classes = take(fields, "classes", 2, kLargestCount, model.classes);
-  take(fields, "dropout", Range::kFraction, model.dropout);
-  fields.finish();
-  if (model.image % model.patch != 0) {
-    blame({patch, image},
-          with_value("image", model.image) + " divisible by " + with_value("patch", model.patch));
-  }
-  if (model.dim % model.heads != 0) {
-    blame({heads, dim},
-          with_value("dim", model.dim) + " divisible by " + with_value("heads", model.heads));
-  }
-  if (data == DataConfig::Kind::kDigits) {
-    const std::string otherwise = ", or data of kind \"synthetic\"";
-    if (model.image != kDigitImage) blame({image}, "8, the size of a digit" + otherwise);
-    if (model.channels != 1) blame({channels}, "1, the grey of a digit" + otherwise);
-    if (model.classes < kDigitClasses) blame({classes}, "10 or more for ten digits" + otherwise);
-  }
-  return model;
+// Throws for a parameter group that matches no parameter of the model, at its "match".
+void refuse_unmatched_groups(const JsonCursor& optimizer, const OptimizerConfig& config,
+                             const ModelSpec& model) {
+  const std::optional<std::size_t> unmatched = find_unmatched(config.groups, model);
+  if (!unmatched) return;
+  const JsonItems groups = JsonFields(optimizer).required("groups").items();
+  const JsonCursor match = JsonFields(groups[*unmatched]).required("match");
+  match.fail(match.describe(), "a pattern that matches the name of a parameter of the model");
 }
 
 OptimizerConfig parse_optimizer(const JsonCursor& object) {
@@ -164,9 +69,14 @@ OptimizerConfig parse_optimizer(const JsonCursor& object) {
       take(fields, "momentum", Range::kFraction, optimizer.momentum);
       break;
   }
-  if (const Given cosine = fields.optional("cosine")) optimizer.cosine = cosine->boolean();
+  optimizer.schedule = take_schedule(fields);
   take(fields, "warm_up_steps", 0, kLargestSteps, optimizer.warm_up_steps);
   take(fields, "clip_norm", Range::kNotNegative, optimizer.clip_norm);
+  if (const Given groups = fields.optional("groups")) {
+    for (const JsonCursor& group : groups->items()) {
+      optimizer.groups.push_back(parse_group(group, optimizer.weight_decay));
+    }
+  }
   fields.finish();
   return optimizer;
 }
@@ -180,11 +90,16 @@ FreezeConfig parse_alpha(JsonFields& fields) {
   take(fields, "alpha", Range::kFraction, alpha.alpha);
   take(fields, "start_epoch", 1, kLargestCount, start_epoch);
   take(fields, "interval_epochs", 1, kLargestCount, interval_epochs);
+  FreezeConfig config;
+  if (const Given freezes = fields.optional("freeze_untrainable")) {
+    config.freeze_untrainable = freezes->boolean();
+  }
   fields.finish();
-  if (alpha.alpha == 0) return {};
+  if (alpha.alpha == 0) return config;
   alpha.start = start_epoch - 1;
   alpha.interval = interval_epochs;
-  return {alpha, {}};
+  config.policy = alpha;
+  return config;
 }
 
 void take_bytes(JsonFields& fields, const std::string& key, Bytes& bytes) {
@@ -229,7 +144,11 @@ AugmentationConfig parse_augmentation(const JsonCursor& object) {
   augmentation.kind =
       static_cast<AugmentationConfig::Kind>(take_name(fields, "kind", kAugmentationKinds));
   if (augmentation.is_random()) {
-    take(fields, "pixels", 1, kLargestShift, augmentation.pixels);
+    take(fields, augmentation.crops() ? "padding" : "pixels", augmentation.crops() ? 0 : 1,
+         kLargestShift, augmentation.pixels);
+    if (augmentation.crops()) {
+      if (const Given flip = fields.optional("flip")) augmentation.flip = flip->boolean();
+    }
     take(fields, "variants", 0, kMostVariants, augmentation.variants);
   }
   fields.finish();
@@ -258,16 +177,11 @@ void refuse_fresh_draws(const JsonCursor& cache, const RunConfig& config) {
              "\"variants\" in the augmentation, which names how many draws there are, or no cache");
 }
 
-// Returns the file of the digits: beside the programs of an installed tree, wherever that was
-// moved, else in the checkout that was built.
-std::filesystem::path shipped_digits() {
-  constexpr const char* kFile = "digits.csv.gz";
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path installed =
-      program.parent_path().parent_path() / "share" / "frazil" / "data" / kFile;
-  if (!error && std::filesystem::exists(installed, error)) return installed;
-  return std::filesystem::path(FRAZIL_DATA_FOLDER) / kFile;
+// Only images can be shifted.
+void refuse_moved_tokens(const JsonCursor& augmentation, const RunConfig& config) {
+  if (!config.augmentation.is_random() || sample_form(config.model).reads_images()) return;
+  const JsonCursor kind = JsonFields(augmentation).required("kind");
+  kind.fail(kind.describe(), "\"none\", or a model that reads images");
 }
 
 }  // namespace
@@ -279,16 +193,13 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   const Given model = fields.optional("model");
   const Given data = fields.optional("data");
   if (data) config.data = parse_data(*data);
-  if (model) config.model = parse_model(*model, config.data.kind);
-  if (config.data.kind == DataConfig::Kind::kRandomHierarchy) {
-    const std::optional<std::string> lacking = find_lacking(
-        config.data.hierarchy, std::int64_t{config.data.train_samples} + config.data.test_samples,
-        config.model);
-    const JsonCursor kind = JsonFields(*data).required("kind");
-    if (lacking) kind.fail(kind.describe(), *lacking);
-  }
+  if (model) config.model = parse_model(*model);
+  expect_fitting(config.data, sample_form(config.model), {.model = model, .data = data});
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);
+    if (!config.optimizer.groups.empty()) {
+      refuse_unmatched_groups(*optimizer, config.optimizer, make_model(config.model));
+    }
   }
   take(fields, "epochs", 1, kLargestCount, config.epochs);
   const Given batch = take(fields, "batch_size", 1, kLargestCount, config.batch_size);
@@ -311,6 +222,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   config.deadline_seconds = take_deadline(fields);
   if (const Given augmentation = fields.optional("augmentation")) {
     config.augmentation = parse_augmentation(*augmentation);
+    refuse_moved_tokens(*augmentation, config);
   }
   if (const Given cache = fields.optional("cache")) {
     config.cache = parse_cache(*cache);
@@ -331,14 +243,11 @@ RunConfig read_run_config(const std::filesystem::path& path) {
   if (!config.cache.folder.empty()) {
     config.cache.folder = (place / config.cache.folder).lexically_normal().string();
   }
-  if (config.data.kind != DataConfig::Kind::kDigits) return config;
-  const std::filesystem::path data =
-      config.data.path.empty() ? shipped_digits() : place / config.data.path;
-  config.data.path = data.lexically_normal().string();
+  find_files(config.data, place);
   return config;
 }
 
-FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
+FreezeConfig parse_freeze(const JsonCursor& value, const ModelChoice& model,
                           const std::filesystem::path& folder) {
   JsonFields fields(value);
   const std::vector<std::string> keys = fields.keys();
@@ -346,13 +255,11 @@ FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
     return key == "policy" || key == "decorators";
   });
   if (is_short) return parse_alpha(fields);
-  FreezeConfig config = parse_freeze_config(value, freeze_blocks(model), folder);
+  FreezeConfig config = parse_freeze_config(value, count_blocks(model), folder);
   if (auto* trace = std::get_if<TraceFreeze>(&config.policy)) {
     trace->path = std::filesystem::absolute(folder / trace->path).lexically_normal().string();
   }
   return config;
 }
-
-int freeze_blocks(const VitConfig& model) { return model.blocks + 2; }
 
 }  // namespace frazil

@@ -3,20 +3,27 @@
 // The run configuration file: "format": "frazil.run", "version": 1: model, data, optimizer, length
 // of the run, batch, freezing. Every key but "format" and "version" has a default, shown here:
 //   {"format": "frazil.run", "version": 1,
-//    "model": {"image": 8, "channels": 1, "patch": 2, "dim": 64, "blocks": 6, "heads": 4,
-//              "classes": 10, "dropout": 0},
+//    "model": {"kind": "vit", "image": 8, "channels": 1, "patch": 2, "dim": 64, "blocks": 6,
+//              "heads": 4, "classes": 10, "dropout": 0},
 //    "data": {"kind": "digits", "path": "", "validation_percent": 0},
 //    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9,
-//                  "beta2": 0.999, "epsilon": 1e-8, "cosine": true, "warm_up_steps": 0,
-//                  "clip_norm": 0},
+//                  "beta2": 0.999, "epsilon": 1e-8, "schedule": "cosine", "warm_up_steps": 0,
+//                  "clip_norm": 0, "groups": []},
 //    "epochs": 20, "batch_size": 32, "batch_growth": "none", "micro_batch_size": 8, "seed": 1,
 //    "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
 //    "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
 //    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}}
-// - "data" and "optimizer" take the keys of their kind alone. "synthetic" takes train_samples,
-//   test_samples and seed; "random-hierarchy" (exec/data/random_hierarchy.h) takes these and levels
-//   3, symbols 8, synonyms 4, branching 2, for a model with a channel for each symbol. "sgd" takes
-//   momentum in place of beta1, beta2 and epsilon.
+// - "model", "data" and "optimizer" take the keys of their kind alone; exec/models/choice/ has those
+//   of models. "synthetic" takes train_samples, test_samples and seed; "random-hierarchy"
+//   (exec/data/random_hierarchy.h) takes these and levels 3, symbols 8, synonyms 4, branching 2, for
+//   a model with a channel for each symbol. "sgd" takes momentum in place of beta1, beta2 and
+//   epsilon.
+// - "schedule" is "cosine", "linear" or "constant" (exec/state/optimizer.h); "cosine": true or false
+//   stands for the first and the last of them.
+// - "groups": [{"match": "*.bias", "weight_decay": 0, "learning_rate_scale": 1}] treats parameters
+//   by name (exec/state/parameter_groups.h). What a group leaves out is that of the optimizer.
+// - "data": {"kind": "tensors", "train": [...], "test": [...], "validation": [...], "normalization":
+//   {"mean": [...], "deviation": [...]}} reads safetensors files (exec/data/tensor_samples.h).
 // - "validation_percent" of the training samples, chosen by the run's seed, are not trained on:
 //   each epoch ends with an evaluation over these samples, which a validation guard reads; a run
 //   with a guard must have some. Nothing is decided by the test samples.
@@ -25,7 +32,8 @@
 //   and counts as g steps of the schedules for learning rate and freezing. Such a run learns by its
 //   plans.
 // - "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha
-//   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none).
+//   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none), and
+//   then "freeze_untrainable" too.
 // - "precision": "bf16" computes the layers under autocast (exec/models/model_precision.h), with
 //   weights, gradients of weights, their reduction and the optimizer in fp32. For "reduction":
 //   "fast" alone, and with a profile in bf16. One plan still gives one set of bits.
@@ -37,6 +45,7 @@
 // - "augmentation": {"kind": "shift", "pixels": 1, "variants": 0} moves each training image by up
 //   to so many pixels in both directions, as epoch, seed and sample say. With K variants epoch e
 //   draws what epoch e mod K has drawn; with 0 each epoch draws anew, and nothing can be cached.
+//   {"kind": "crop", "padding": 4, "flip": true, "variants": 0} cuts images out of padded ones.
 // - "cache": {"kind": "on", "memory_bytes": 1073741824, "disk_bytes": 0, "folder": "", "precision":
 //   "float32", "check": false, "admission": "predicted"} keeps the outputs of the frozen prefix for
 //   each training sample, so that the prefix runs once per depth, wherever a plan has it in the
@@ -59,7 +68,7 @@
 #include "exec/cache/cache_config.h"
 #include "exec/data/augmentation.h"
 #include "exec/data/data_config.h"
-#include "exec/models/vit.h"
+#include "exec/models/choice/model_choice.h"
 #include "exec/state/optimizer.h"
 #include "planner/actions/message_order.h"
 #include "planner/freezing/freeze_authority.h"
@@ -74,7 +83,7 @@ class JsonCursor;
 enum class BatchGrowth { kNone, kWithPipelines };
 
 struct RunConfig {
-  VitConfig model;
+  ModelChoice model = {};
   DataConfig data;
   OptimizerConfig optimizer;
   int epochs = 20;
@@ -93,8 +102,8 @@ struct RunConfig {
 };
 
 // Parses the text. A trace to replay is read from the folder of `file`. Throws InputError with line
-// and path for whatever cannot be run: a dim that heads do not divide, an image that patches do not
-// tile, a micro-batch above the batch, digits for another image, ...
+// and path for whatever cannot be run: a model that cannot be made, a micro-batch above the batch,
+// digits for another image, ...
 RunConfig parse_run_config(std::string_view text, const std::string& file);
 // Returns the text that parse_run_config reads back as the same configuration. Fields of the other
 // kinds of data or optimizer are not written. Seeds are at most kLargestQuantity, other numbers
@@ -104,10 +113,8 @@ RunConfig read_run_config(const std::filesystem::path& path);  // makes paths ab
 
 // Parses the value of "freeze". A trace's path is taken from `folder` and made absolute. Throws
 // InputError.
-FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
+FreezeConfig parse_freeze(const JsonCursor& value, const ModelChoice& model,
                           const std::filesystem::path& folder);
-// Returns how many blocks of the model freeze or not: embedding, head and those between.
-int freeze_blocks(const VitConfig& model);
 
 // Returns how many batches of the run a step of the plan takes at once: 1 if the batch is fixed.
 inline Step batches_of(const Plan& plan, const RunConfig& config) {

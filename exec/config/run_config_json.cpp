@@ -1,83 +1,26 @@
 // Writes a run configuration as JSON.
 #include "exec/config/run_config.h"
 
-#include <array>
-#include <charconv>
 #include <utility>
-#include <vector>
 
+#include "exec/config/data_config_json.h"
 #include "exec/config/run_config_names.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
-#include "profiles/json.h"
+#include "profiles/json_settings.h"
 
 namespace frazil {
 namespace {
 
-std::string number_text(double value) {
-  ENSURE(value >= 0 && value <= kLargestNumber, "a number that a file can hold");
-  std::array<char, 32> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
-}
-
-std::string seed_text(std::uint64_t seed) {
-  ENSURE(seed <= static_cast<std::uint64_t>(kLargestQuantity), "a seed that a file can hold");
-  return std::to_string(seed);
-}
-
-using Members = std::vector<std::pair<std::string, std::string>>;
-
-std::string object_text(const Members& members) {
+std::string to_json(const std::vector<ParameterGroup>& groups) {
   std::string text;
-  for (const auto& [key, value] : members) {
-    text += (text.empty() ? "{" : ", ") + json_string(key) + ": " + value;
+  for (const ParameterGroup& group : groups) {
+    text += (text.empty() ? "[" : ", ") +
+            object_text({{"match", json_string(group.match)},
+                         {"weight_decay", number_text(group.weight_decay)},
+                         {"learning_rate_scale", number_text(group.learning_rate_scale)}});
   }
-  return text + "}";
-}
-
-template <std::size_t N>
-std::string name_text(const std::array<std::string_view, N>& names, std::size_t index) {
-  return json_string(names.at(index));
-}
-
-std::string to_json(const VitConfig& model) {
-  return object_text({{"image", std::to_string(model.image)},
-                      {"channels", std::to_string(model.channels)},
-                      {"patch", std::to_string(model.patch)},
-                      {"dim", std::to_string(model.dim)},
-                      {"blocks", std::to_string(model.blocks)},
-                      {"heads", std::to_string(model.heads)},
-                      {"classes", std::to_string(model.classes)},
-                      {"dropout", number_text(model.dropout)}});
-}
-
-// Adds the members of the kinds that are generated.
-void add_generated(Members& members, const DataConfig& data) {
-  members.emplace_back("train_samples", std::to_string(data.train_samples));
-  members.emplace_back("test_samples", std::to_string(data.test_samples));
-  members.emplace_back("seed", seed_text(data.seed));
-}
-
-std::string to_json(const DataConfig& data) {
-  Members members{{"kind", name_text(kDataKinds, static_cast<std::size_t>(data.kind))}};
-  switch (data.kind) {
-    case DataConfig::Kind::kDigits:
-      members.emplace_back("path", json_string(data.path));
-      break;
-    case DataConfig::Kind::kSynthetic:
-      add_generated(members, data);
-      break;
-    case DataConfig::Kind::kRandomHierarchy:
-      members.emplace_back("levels", std::to_string(data.hierarchy.levels));
-      members.emplace_back("symbols", std::to_string(data.hierarchy.symbols));
-      members.emplace_back("synonyms", std::to_string(data.hierarchy.synonyms));
-      members.emplace_back("branching", std::to_string(data.hierarchy.branching));
-      add_generated(members, data);
-      break;
-  }
-  members.emplace_back("validation_percent", std::to_string(data.validation_percent));
-  return object_text(members);
+  return text + "]";
 }
 
 std::string to_json(const OptimizerConfig& optimizer) {
@@ -94,17 +37,21 @@ std::string to_json(const OptimizerConfig& optimizer) {
       members.emplace_back("momentum", number_text(optimizer.momentum));
       break;
   }
-  members.emplace_back("cosine", optimizer.cosine ? "true" : "false");
+  members.emplace_back("schedule",
+                       name_text(kRateSchedules, static_cast<std::size_t>(optimizer.schedule)));
   members.emplace_back("warm_up_steps", std::to_string(optimizer.warm_up_steps));
   members.emplace_back("clip_norm", number_text(optimizer.clip_norm));
+  if (!optimizer.groups.empty()) members.emplace_back("groups", to_json(optimizer.groups));
   return object_text(members);
 }
 
 std::string to_json(const AugmentationConfig& augmentation) {
-  return object_text(
-      {{"kind", name_text(kAugmentationKinds, static_cast<std::size_t>(augmentation.kind))},
-       {"pixels", std::to_string(augmentation.pixels)},
-       {"variants", std::to_string(augmentation.variants)}});
+  Members members{
+      {"kind", name_text(kAugmentationKinds, static_cast<std::size_t>(augmentation.kind))},
+      {augmentation.crops() ? "padding" : "pixels", std::to_string(augmentation.pixels)},
+      {"variants", std::to_string(augmentation.variants)}};
+  if (augmentation.crops()) members.emplace_back("flip", augmentation.flip ? "true" : "false");
+  return object_text(members);
 }
 
 std::string to_json(const CacheConfig& cache) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "exec/tensors/keyed_random.h"
@@ -13,26 +14,70 @@ namespace {
 
 constexpr std::uint64_t kAugmentation = 0x6175676d;  // separates these draws from those of layers
 
-struct Shift {
+struct Move {
   int down = 0;
   int right = 0;
+  bool turned = false;
 };
 
-Shift draw_shift(int pixels, std::uint64_t seed, std::int64_t variant, std::int64_t sample) {
+Move draw_move(const AugmentationConfig& config, std::uint64_t seed, std::int64_t variant,
+               std::int64_t sample) {
   at::Generator generator = make_generator(seed, kAugmentation, static_cast<std::uint64_t>(variant),
                                            static_cast<std::uint64_t>(sample));
   const std::lock_guard<std::mutex> lock(generator.mutex());
   auto* const random = at::check_generator<at::CPUGeneratorImpl>(generator);
-  const auto ways = static_cast<std::uint64_t>(2 * pixels + 1);
+  const auto ways = static_cast<std::uint64_t>(2 * config.pixels + 1);
   // The remainder of 64 bits favours no value noticeably.
-  const auto draw = [&] { return static_cast<int>(random->random64() % ways) - pixels; };
-  const int down = draw();
-  return {down, draw()};
+  const auto draw = [&] { return static_cast<int>(random->random64() % ways) - config.pixels; };
+  Move move;
+  move.down = draw();
+  move.right = draw();
+  move.turned = config.flip && random->random64() % 2 == 1;
+  return move;
 }
 
 // Returns from where each of `size` places takes its pixel: what comes in repeats the edge.
 at::Tensor find_places(std::int64_t size, int by) {
   return at::clamp(at::arange(size, at::kLong) - by, 0, size - 1);
+}
+
+void shift_image(const at::Tensor& from, const at::Tensor& to, const Move& move) {
+  to.copy_(from.index_select(1, find_places(from.size(1), move.down))
+               .index_select(2, find_places(from.size(2), move.right)));
+}
+
+// Returns what a pixel of 0 is after the normalization, [channels, 1, 1].
+at::Tensor black_of(const Normalization& normalization) {
+  const auto channels = static_cast<std::int64_t>(normalization.mean.size());
+  const Samples dark{{at::zeros({1, channels, 1, 1})}, at::zeros({1}, at::kLong)};
+  return SampleSource({dark}, normalization).whole().inputs.at(0)[0];
+}
+
+// The places of `size` that stay in sight when all move by `by`, as they were before.
+struct Seen {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+Seen find_seen(std::int64_t size, int by) {
+  const std::int64_t first = std::clamp<std::int64_t>(-by, 0, size);
+  return {first, std::clamp<std::int64_t>(size - by, first, size) - first};
+}
+
+void crop_image(const at::Tensor& from, const at::Tensor& to, const Move& move,
+                const at::Tensor& black) {
+  if (black.defined()) {
+    to.copy_(black.expand_as(to));
+  } else {
+    to.zero_();
+  }
+  const Seen rows = find_seen(from.size(1), move.down);
+  const Seen columns = find_seen(from.size(2), move.right);
+  if (rows.count > 0 && columns.count > 0) {
+    to.narrow(1, rows.first + move.down, rows.count)
+        .narrow(2, columns.first + move.right, columns.count)
+        .copy_(from.narrow(1, rows.first, rows.count).narrow(2, columns.first, columns.count));
+  }
+  if (move.turned) to.copy_(to.flip({2}));
 }
 
 }  // namespace
@@ -49,18 +94,22 @@ std::optional<int> count_variants(const AugmentationConfig& config) {
 }
 
 void augment(std::vector<Samples>& micro_batches, std::span<const std::int64_t> samples,
-             const AugmentationConfig& config, std::uint64_t seed, std::int64_t variant) {
+             const AugmentationConfig& config, std::uint64_t seed, std::int64_t variant,
+             const Normalization& normalization) {
   if (!config.is_random()) return;
+  const at::Tensor black = normalization.mean.empty() ? at::Tensor() : black_of(normalization);
   std::size_t next = 0;
   for (Samples& micro_batch : micro_batches) {
     at::Tensor& images = micro_batch.inputs.at(0);
     ENSURE(images.dim() == 4, "images");
     at::Tensor moved = at::empty_like(images);
     for (std::int64_t row = 0; row < images.size(0); ++row) {
-      const Shift shift = draw_shift(config.pixels, seed, variant, samples[next++]);
-      moved[row].copy_(images[row]
-                           .index_select(1, find_places(images.size(2), shift.down))
-                           .index_select(2, find_places(images.size(3), shift.right)));
+      const Move move = draw_move(config, seed, variant, samples[next++]);
+      if (config.crops()) {
+        crop_image(images[row], moved[row], move, black);
+      } else {
+        shift_image(images[row], moved[row], move);
+      }
     }
     images = moved;
   }

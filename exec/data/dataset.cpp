@@ -234,30 +234,26 @@ Dataset split_validation(Dataset data, int percent, std::uint64_t seed) {
   constexpr int kNoEpoch = -1;  // an order that no epoch has
   const std::int64_t samples = data.train.count();
   const std::int64_t taken = divide_up(samples * percent, std::int64_t{100});
-  std::vector<std::int64_t> order = epoch_order(samples, seed, kNoEpoch);
-  std::sort(order.begin(), order.begin() + taken);
-  std::sort(order.begin() + taken, order.end());
-  data.validation = gather(data.train, order, 0, taken);
-  data.train = gather(data.train, order, taken, samples - taken);
+  const std::vector<std::int64_t> order = epoch_order(samples, seed, kNoEpoch);
+  std::vector<std::int64_t> held(order.begin(), order.begin() + taken);
+  std::vector<std::int64_t> left(order.begin() + taken, order.end());
+  std::sort(held.begin(), held.end());
+  std::sort(left.begin(), left.end());
+  data.validation = data.train.select(std::move(held));
+  data.train = data.train.select(std::move(left));
   return data;
 }
 
-Samples gather(const Samples& samples, const std::vector<std::int64_t>& order, std::int64_t first,
-               std::int64_t count) {
+Samples gather(const SampleSource& samples, const std::vector<std::int64_t>& order,
+               std::int64_t first, std::int64_t count) {
   const auto length = static_cast<std::int64_t>(order.size());
   ENSURE(first >= 0 && count >= 0 && first <= length && count <= length - first,
          "a micro-batch lies within the order");
-  const at::Tensor index = at::empty({count}, at::kLong);
-  std::copy_n(order.begin() + first, count, index.data_ptr<std::int64_t>());
-  Samples gathered;
-  for (const at::Tensor& input : samples.inputs) {
-    gathered.inputs.push_back(input.index_select(0, index).contiguous());
-  }
-  gathered.labels = samples.labels.index_select(0, index).contiguous();
-  return gathered;
+  return samples.gather(
+      std::span(order).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
 }
 
-std::vector<Samples> gather_micro_batches(const Samples& samples,
+std::vector<Samples> gather_micro_batches(const SampleSource& samples,
                                           const std::vector<std::int64_t>& order,
                                           std::int64_t first, std::int64_t count, int size) {
   ENSURE(!order.empty() && first >= 0 && size > 0, "samples to gather");

@@ -1,5 +1,5 @@
 #pragma once
-// Images and labels in memory, in a training and a test part; some of the training part may be held
+// Samples in a training and a test part; some of the training part may be held
 // out to validate with.
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/tensors/sample_source.h"
 #include "exec/tensors/samples.h"
 
 namespace frazil {
@@ -17,9 +18,9 @@ struct Dataset {
   int height = 0;
   int width = 0;
   int classes = 0;
-  Samples train;
-  Samples test;
-  Samples validation = {};  // what a run decides by; may be empty
+  SampleSource train;
+  SampleSource test;
+  SampleSource validation = {};  // what a run decides by; may be empty
 };
 
 // Reads handwritten digits, 8 x 8, 16 grey levels mapped to -1..1 (UCI Optical Recognition of
@@ -40,12 +41,12 @@ Dataset make_synthetic(int train, int test, int channels, int size, int classes,
 Dataset split_validation(Dataset data, int percent, std::uint64_t seed);
 
 // Returns rows `order[first .. first + count)` of a part as one contiguous micro-batch.
-Samples gather(const Samples& samples, const std::vector<std::int64_t>& order, std::int64_t first,
-               std::int64_t count);
+Samples gather(const SampleSource& samples, const std::vector<std::int64_t>& order,
+               std::int64_t first, std::int64_t count);
 
 // Returns `count` samples from order[first] on, cut into micro-batches of `size`; the last may be
 // short. An order shorter than first + count is gone through again from its beginning.
-std::vector<Samples> gather_micro_batches(const Samples& samples,
+std::vector<Samples> gather_micro_batches(const SampleSource& samples,
                                           const std::vector<std::int64_t>& order,
                                           std::int64_t first, std::int64_t count, int size);
 

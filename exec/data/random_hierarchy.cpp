@@ -122,7 +122,10 @@ std::int64_t count_sentences(const HierarchyConfig& shape) {
 }
 
 std::optional<std::string> find_lacking(const HierarchyConfig& shape, std::int64_t samples,
-                                        const VitConfig& model) {
+                                        const SampleForm& form) {
+  if (!form.reads_images()) return "a model that reads images, or data of kind \"synthetic\"";
+  const std::int64_t channels = form.inputs.front().shape.front();
+  const std::int64_t image = form.inputs.front().shape.back();
   const auto named = [](const std::string& name, std::int64_t value) {
     return name + " (" + std::to_string(value) + ")";
   };
@@ -131,22 +134,23 @@ std::optional<std::string> find_lacking(const HierarchyConfig& shape, std::int64
     return named("symbols", shape.symbols) + " to the power of " +
            named("branching", shape.branching) + " of at most " + std::to_string(kMostRightSides);
   }
-  const int parents = shape.levels == 1 ? model.classes : std::max(model.classes, shape.symbols);
-  if (std::int64_t{parents} * shape.synonyms > sides) {
+  const std::int64_t parents =
+      shape.levels == 1 ? form.classes : std::max<std::int64_t>(form.classes, shape.symbols);
+  if (parents * shape.synonyms > sides) {
     return named("synonyms", shape.synonyms) + " for each of " + std::to_string(parents) +
            " symbols or classes among the " + std::to_string(sides) +
            " right sides of symbols and branching";
   }
-  if (model.channels != shape.symbols) {
-    return named("channels", model.channels) + " of the model equal to " +
+  if (channels != shape.symbols) {
+    return named("channels", channels) + " of the model equal to " +
            named("symbols", shape.symbols);
   }
-  if (count_leaves(shape) > std::int64_t{model.image} * model.image) {
-    return named("image", model.image) + " of the model with a pixel for each of " +
+  if (count_leaves(shape) > image * image) {
+    return named("image", image) + " of the model with a pixel for each of " +
            std::to_string(count_leaves(shape)) + " leaves";
   }
-  if (divide_up<std::int64_t>(samples, model.classes) > count_sentences(shape)) {
-    return std::to_string(samples) + " samples of " + named("classes", model.classes) + " of " +
+  if (divide_up<std::int64_t>(samples, form.classes) > count_sentences(shape)) {
+    return std::to_string(samples) + " samples of " + named("classes", form.classes) + " of " +
            std::to_string(count_sentences(shape)) + " sentences each";
   }
   return std::nullopt;
@@ -182,20 +186,22 @@ Symbols RandomHierarchy::derive(int label, std::uint64_t key) const {
 }
 
 Dataset make_random_hierarchy(const HierarchyConfig& shape, int train, int test,
-                              const VitConfig& model, std::uint64_t seed) {
-  const std::optional<std::string> lacking = find_lacking(shape, std::int64_t{train} + test, model);
+                              const SampleForm& form, std::uint64_t seed) {
+  const std::optional<std::string> lacking = find_lacking(shape, std::int64_t{train} + test, form);
   ENSURE(!lacking, "a random hierarchy with " + lacking.value_or(""));
-  const RandomHierarchy grammar(shape, model.classes, seed);
-  SentenceSource source(grammar, model.classes, seed);
+  const auto classes = static_cast<int>(form.classes);
+  const auto image = static_cast<int>(form.inputs.front().shape.back());
+  const RandomHierarchy grammar(shape, classes, seed);
+  SentenceSource source(grammar, classes, seed);
   Dataset dataset{.name = "random-hierarchy",
-                  .channels = model.channels,
-                  .height = model.image,
-                  .width = model.image,
-                  .classes = model.classes,
+                  .channels = shape.symbols,
+                  .height = image,
+                  .width = image,
+                  .classes = classes,
                   .train = {},
                   .test = {}};
-  dataset.train = make_part(source, shape, model.image, train);
-  dataset.test = make_part(source, shape, model.image, test);
+  dataset.train = make_part(source, shape, image, train);
+  dataset.test = make_part(source, shape, image, test);
   return dataset;
 }
 

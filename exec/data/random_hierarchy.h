@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "exec/data/dataset.h"
-#include "exec/models/vit.h"
+#include "exec/tensors/sample_form.h"
 
 namespace frazil {
 
@@ -30,10 +30,10 @@ std::int64_t count_leaves(const HierarchyConfig& shape);       // in a sentence
 std::int64_t count_right_sides(const HierarchyConfig& shape);  // that a level can choose from
 std::int64_t count_sentences(const HierarchyConfig& shape);    // of a class
 
-// Returns what so many samples of training and test together would need of the shape or of the
-// model, in a few words; none if nothing is lacking.
+// Returns what so many samples of training and test together would need of the shape, or of the
+// model that reads samples of this form, in a few words; none if nothing is lacking.
 std::optional<std::string> find_lacking(const HierarchyConfig& shape, std::int64_t samples,
-                                        const VitConfig& model);
+                                        const SampleForm& form);
 
 // The symbols of a rule's right side or of a sentence.
 using Symbols = std::vector<std::uint16_t>;
@@ -65,6 +65,6 @@ class RandomHierarchy {
 // together, and classes are equally frequent up to one sample. The training part is the same
 // whatever the size of the test part is. Requires: find_lacking() returns none.
 Dataset make_random_hierarchy(const HierarchyConfig& shape, int train, int test,
-                              const VitConfig& model, std::uint64_t seed);
+                              const SampleForm& form, std::uint64_t seed);
 
 }  // namespace frazil

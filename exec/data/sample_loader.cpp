@@ -27,7 +27,8 @@ std::vector<Samples> SampleLoader::make(const SampleRange& range, const Order& o
   augment(micro_batches,
           std::span(*order).subspan(static_cast<std::size_t>(range.first),
                                     static_cast<std::size_t>(range.count)),
-          config_.augmentation, config_.seed, variant_of(config_.augmentation, range.epoch));
+          config_.augmentation, config_.seed, variant_of(config_.augmentation, range.epoch),
+          samples_.normalization());
   return micro_batches;
 }
 

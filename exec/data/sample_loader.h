@@ -47,7 +47,7 @@ struct LoaderConfig {
 class SampleLoader {
  public:
   // `samples` are the training part.
-  SampleLoader(Samples samples, const LoaderConfig& config)
+  SampleLoader(SampleSource samples, const LoaderConfig& config)
       : samples_(std::move(samples)), config_(config) {}
 
   // Begins to make these samples, which are asked for next. Waits for others expected before and
@@ -64,7 +64,7 @@ class SampleLoader {
   Order order_of(int epoch);
   std::vector<Samples> make(const SampleRange& range, const Order& order) const;
 
-  Samples samples_;
+  SampleSource samples_;
   LoaderConfig config_;
   std::map<int, Order> orders_;          // by epoch, the latest two
   std::optional<SampleRange> expected_;  // while set, `made_` is the thread's until it has ended

@@ -5,18 +5,13 @@
 // in the model's one, and the weight of the patch projection has the shape of a convolution, [dim,
 // channels, patch, patch].
 
-#include <string>
 #include <vector>
 
+#include "exec/models/named_tensor.h"
 #include "exec/models/vit.h"
 #include "exec/tensors/tensors.h"
 
 namespace frazil {
-
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
 
 // Returns the weights in the order of layers; they are views of `parameters`, which are those of
 // make_vit(config), by layer.

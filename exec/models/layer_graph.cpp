@@ -27,18 +27,35 @@ LayerGraph::LayerGraph(const ModelSpec& model, LayerId layer, const Tensors& par
       call.splits && spec.has_seams && activity.input_gradient && activity.weight_gradient;
   ParametricOperationList operations;
   outputs_ = spec.forward(
-      {layer, parameters, inputs_, call.key, activity.active, has_seams ? &operations : nullptr});
-  if (activity.weight_gradient) parameters_ = parameters;
+      {layer, parameters, inputs_, call.key, activity.trains, has_seams ? &operations : nullptr});
+  std::vector<std::optional<std::size_t>> place_of(parameters.size());
+  for (std::size_t p = 0; activity.weight_gradient && p < parameters.size(); ++p) {
+    if (!parameters[p].requires_grad()) continue;
+    place_of[p] = parameters_.size();
+    parameters_.push_back(parameters[p]);
+  }
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     if (!outputs_[o].requires_grad()) continue;
     roots_.push_back(seam_of(outputs_[o]));
     root_output_.push_back(o);
   }
-  for (ParametricOperation& operation : operations) {
-    operations_.push_back(seam_of(operation.output));
-    operations_.back().parameters = std::move(operation.parameters);
+  for (ParametricOperation& operation : operations) add_operation(operation, place_of);
+}
+
+// An operation knows the gradients of all its parameters alone; where some of them do not train,
+// the engine computes those of the others.
+void LayerGraph::add_operation(ParametricOperation& operation,
+                               const std::vector<std::optional<std::size_t>>& place_of) {
+  std::vector<std::size_t> places;
+  for (const std::size_t p : operation.parameters) {
+    if (place_of[p]) places.push_back(*place_of[p]);
+  }
+  if (places.empty()) return;
+  operations_.push_back(seam_of(operation.output));
+  if (places.size() == operation.parameters.size()) {
     operations_.back().differentiate = std::move(operation.differentiate);
   }
+  operations_.back().parameters = std::move(places);
 }
 
 LayerGraph::Seam LayerGraph::seam_of(const at::Tensor& tensor) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "exec/models/model.h"
@@ -40,7 +41,7 @@ class LayerGraph {
 
   struct Gradients {
     Tensors inputs;   // by input; undefined where none is wanted
-    Tensors weights;  // by parameter; empty where none are wanted
+    Tensors weights;  // by parameter that requires grad; empty where none are wanted
   };
   // Compute the gradients of B, I and W. Each may be asked for once: B, or I and then W.
   // `gradients`: by output, undefined where none comes.
@@ -57,11 +58,13 @@ class LayerGraph {
     std::uint32_t output = 0;
     at::Tensor gradient = {};
     // These two belong to the seam of a parametric operation.
-    std::vector<std::size_t> parameters = {};
+    std::vector<std::size_t> parameters = {};  // places among those that train
     std::function<Tensors(const at::Tensor&)> differentiate = {};
   };
 
   static Seam seam_of(const at::Tensor& tensor);
+  void add_operation(ParametricOperation& operation,
+                     const std::vector<std::optional<std::size_t>>& place_of);
   void set_root_gradients(const Tensors& gradients);
   Tensors differentiate(const Seam& operation) const;
   // Returns the gradients at `leaves` and then those at `seams`. `keeps`: the graph will be run
@@ -73,7 +76,7 @@ class LayerGraph {
 
   LayerId layer_;
   LayerActivity activity_;
-  Tensors parameters_;  // as they were at the forward
+  Tensors parameters_;  // those that train, as they were at the forward
   Tensors inputs_;      // leaves; those require grad whose gradients are asked for
   Tensors outputs_;
   std::vector<Seam> roots_;               // outputs that a gradient can come for, then losses

@@ -54,6 +54,9 @@ std::vector<TiedParameter> find_tied(const ModelSpec& model) {
       TiedParameter& tied = by_name[parameter.tied];
       tied.name = parameter.tied;
       tied.bytes = bytes_of(parameter);
+      ENSURE(tied.layers.empty() || tied.trainable == parameter.trainable,
+             "all uses of a tied parameter train, or none");
+      tied.trainable = parameter.trainable;
       tied.layers.push_back(LayerId{l});
     }
   }
@@ -166,8 +169,12 @@ ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_para
     layer.name = spec.name;
     layer.block = spec.block;
     layer.has_loss = model.has_loss(LayerId{l});
-    for (const ParameterSpec& parameter : spec.parameters) layer.parameters += bytes_of(parameter);
-    layer.optimizer_state = layer.parameters * optimizer_bytes_per_parameter_byte;
+    layer.varies_in_training = spec.varies_in_training;
+    for (const ParameterSpec& parameter : spec.parameters) {
+      layer.parameters += bytes_of(parameter);
+      if (!parameter.trainable) layer.untrainable += bytes_of(parameter);
+    }
+    layer.optimizer_state = layer.trainable() * optimizer_bytes_per_parameter_byte;
     layer.costs.emplace_back();
     profile.layers.push_back(layer);
   }

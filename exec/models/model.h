@@ -33,6 +33,9 @@ struct ParameterSpec {
   // in the first of these layers. Each of them holds a copy, so that layers move freely. A layer
   // with a tied parameter has no other parameters.
   std::string tied = {};
+  // False: the parameter never changes. It takes no gradient, no part in reduction and clipping and
+  // no optimizer state, whether its block is frozen or not. Uses of a tied parameter agree in this.
+  bool trainable = true;
   // The start value, if a file gives it; nobody writes it.
   at::Tensor value = {};
 };
@@ -52,7 +55,7 @@ struct LayerCall {
   const Tensors& parameters;
   const Tensors& inputs;
   const RandomKey& key;
-  bool training = false;  // false for a frozen layer: it runs in eval mode
+  bool training = false;  // false for a layer of a frozen block: it runs in eval mode
   // Receives every operation with parameters, if given.
   ParametricOperationList* operations = nullptr;
 };
@@ -68,8 +71,16 @@ struct LayerSpec {
   std::vector<std::size_t> narrow_outputs = {};
   // Returns the mean loss over the micro-batch. Empty for a layer without a loss.
   std::function<at::Tensor(const Tensors& outputs, const at::Tensor& labels)> loss = {};
+  // Returns how many of the labels that mean is over, where some count for nothing. A step then
+  // weighs its micro-batches by that, so that its loss is the mean over all labels that count; if
+  // empty, by their samples.
+  std::function<std::int64_t(const at::Tensor& labels)> count_labels = {};
   // True if all parameters are read through ParametricOperations, so that W can be cut off there.
   bool has_seams = true;
+  // True if a forward in training may put out anything else than one in evaluation: it draws
+  // (dropout of a rate above 0), or it reads or changes statistics of the batch. What such a layer
+  // puts out is cached only while its block is frozen.
+  bool varies_in_training = false;
 };
 
 struct ModelEdge {

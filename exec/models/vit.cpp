@@ -84,7 +84,8 @@ LayerSpec make_attention(const VitConfig& c, int index) {
             const at::Tensor branch = attend(c, {call.parameters, call.operations}, x);
             return {x + drop(branch, c.dropout, call.layer, call.key, call.training)};
           },
-          .output_bytes_per_sample = {hidden_bytes(c)}};
+          .output_bytes_per_sample = {hidden_bytes(c)},
+          .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_mlp(const VitConfig& c, int index) {
@@ -102,7 +103,8 @@ LayerSpec make_mlp(const VitConfig& c, int index) {
             const at::Tensor branch = transform({call.parameters, call.operations}, x);
             return {x + drop(branch, c.dropout, call.layer, call.key, call.training)};
           },
-          .output_bytes_per_sample = {hidden_bytes(c)}};
+          .output_bytes_per_sample = {hidden_bytes(c)},
+          .varies_in_training = c.dropout > 0};
 }
 
 LayerSpec make_head(const VitConfig& c) {

@@ -21,6 +21,7 @@
 #include "exec/run/run.h"
 #include "exec/state/optimizer.h"
 #include "profiles/error.h"
+#include "profiles/gradient_flow.h"
 
 namespace frazil {
 namespace {
@@ -91,7 +92,8 @@ Gathered gather_fastest(MeasuredSteps& measured) {
   return gathered;
 }
 
-CostSample make_cost(const Gathered& gathered, LayerId layer, int size, bool has_input_gradient) {
+CostSample make_cost(const Gathered& gathered, LayerId layer, int size,
+                     const LayerGradients& gradients) {
   const LayerTimes& times = gathered.times;
   CostSample cost;
   cost.micro_batch_size = size;
@@ -102,7 +104,11 @@ CostSample make_cost(const Gathered& gathered, LayerId layer, int size, bool has
   // The layer with the loss never freezes, so it has no frozen forward of its own.
   if (cost.forward_frozen.count() == 0) cost.forward_frozen = cost.forward;
   const Duration backward = times.mean(layer, LayerPhase::kBackward, size);
-  if (!has_input_gradient) {
+  if (!gradients.weight) {
+    cost.backward_input = backward;
+    return cost;
+  }
+  if (!gradients.input) {
     cost.backward_weight = backward;
     cost.backward_weight_alone = backward;
     return cost;
@@ -116,6 +122,7 @@ CostSample make_cost(const Gathered& gathered, LayerId layer, int size, bool has
 
 void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
                 const Dataset& data, const std::vector<int>& sizes) {
+  const GradientFlow flow = find_unfrozen_flow(profile);
   for (std::size_t l = 0; l < profile.layers.size(); ++l) {
     profile.layers[l].costs.clear();
     profile.layers[l].update = gathered.times.mean(LayerId{l}, LayerPhase::kUpdate, 0);
@@ -129,7 +136,7 @@ void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
     const std::vector<Bytes> stashes = measure_stashes(run.model(), state, samples);
     const std::vector<Bytes> frozen = measure_stashes(run.model(), state, samples, true);
     for (std::size_t l = 0; l < profile.layers.size(); ++l) {
-      CostSample cost = make_cost(gathered, LayerId{l}, size, l > 0);
+      CostSample cost = make_cost(gathered, LayerId{l}, size, flow.layers[l]);
       cost.stash = stashes[l];
       cost.stash_frozen = frozen[l];
       profile.layers[l].costs.push_back(cost);

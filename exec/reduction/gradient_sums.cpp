@@ -65,7 +65,7 @@ void GradientSums::add(LayerId layer, MicroBatchId micro_batch, Tensors gradient
 // Reserves memory for so many sets of a layer's gradients. Only the peak counts.
 void GradientSums::reserve(LayerId layer, std::size_t sets) {
   if (!memory_.is_open()) return;
-  const std::int64_t bytes = count_bytes(state_.at(layer).parameters);
+  const std::int64_t bytes = count_bytes(trainable_parameters(state_.at(layer)));
   memory_.reserve_gradients(layer, Bytes{bytes} * static_cast<std::int64_t>(sets));
 }
 
@@ -91,7 +91,7 @@ void GradientSums::reduce() {
 void GradientSums::reduce_group(const std::vector<LayerId>& group) {
   Tensors like;
   for (const LayerId layer : group) {
-    const Tensors& parameters = state_.at(layer).parameters;
+    const Tensors parameters = trainable_parameters(state_.at(layer));
     like.insert(like.end(), parameters.begin(), parameters.end());
   }
   const Tag tag{.index = group.front().value, .step = step_};
@@ -101,7 +101,7 @@ void GradientSums::reduce_group(const std::vector<LayerId>& group) {
                                  : reduce_fast_group(group, like, tag, tell_held);
   auto next = sums.begin();
   for (const LayerId layer : group) {
-    const auto count = static_cast<std::ptrdiff_t>(state_.at(layer).parameters.size());
+    const auto count = static_cast<std::ptrdiff_t>(trainable_parameters(state_.at(layer)).size());
     sums_[layer] = Tensors(next, next + count);
     next += count;
   }

@@ -314,6 +314,7 @@ void DevicePool::restore(std::vector<LayerState> layers) {
   ENSURE(layers.size() == model_.layers.size(), "a state for each layer");
   for (std::size_t l = 0; l < layers.size(); ++l) {
     layers[l].memory = state_memory_;
+    layers[l].untrainable = find_untrainable(model_.layers[l]);
     states_[0].emplace(LayerId{l}, std::move(layers[l]));
   }
   settle_states();

@@ -76,7 +76,7 @@ class DevicePool {
 
   StepAnswer step(const StepOrder& order, const std::vector<Samples>& micro_batches,
                   const std::vector<std::int64_t>& sample_ids);
-  EvaluationAnswer evaluate(const Samples& samples, int micro_batch_size);
+  EvaluationAnswer evaluate(const SampleSource& samples, int micro_batch_size);
   std::vector<LayerDigest> digests();
   std::optional<LayerId> find_non_finite();
   std::vector<BlockNumbers> sketch_blocks(const Samples& probe);
@@ -135,7 +135,7 @@ class DevicePool {
   std::unique_ptr<Program> make_started(StepProgram step);
   std::vector<DeviceId> first_holders() const;
   // Runs the model forward; `visitor_of` makes the visitor of each device of this process.
-  void forward_all(const Samples& samples, int size,
+  void forward_all(const SampleSource& samples, int size,
                    const std::function<LayerVisitor(std::size_t)>& visitor_of);
   // Brings what each layer's first holder has together on device 0.
   using TensorsOf = std::function<Tensors(DeviceId, LayerId)>;

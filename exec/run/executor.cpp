@@ -64,7 +64,7 @@ Executor::Executor(const ExecutionContext& context)
       limit_(context.limit),
       gradients_(program_, device_, state_, communicator_, recorder_.memory()),
       entries_(model_, program_),
-      data_(program_),
+      data_(program_, model_),
       reads_(program_.versions),
       kept_(program_.plan.versions, recorder_.memory()) {
   for (std::size_t p = 0; p < program_.plan.pipelines.size(); ++p) {
@@ -86,6 +86,10 @@ Executor::Executor(const ExecutionContext& context)
   }
   if (program_.activity.cached > 0) {
     prefix_.emplace(context.stage());
+  }
+  if (optimizer_.groups.empty()) return;
+  for (const auto& [layer, state] : state_) {
+    rules_[layer] = find_rules(optimizer_.groups, optimizer_.weight_decay, model_, layer);
   }
 }
 
@@ -256,13 +260,13 @@ void Executor::forward(const Action& action) {
   recorder_.memory().change(MemoryKind::kReceive, -received);
   if (!ids.empty() && !forwarded.features.empty()) keep_features(action, forwarded.features);
   entries_.leave_activations(action, std::move(forwarded.outputs));
-  note_losses(micro_batch, forwarded.losses, data_.share_of_step(action));
+  note_losses(action, forwarded.losses);
 }
 
-void Executor::note_losses(MicroBatchId micro_batch, const std::vector<LayerLoss>& losses,
-                           double share) {
+void Executor::note_losses(const Action& forward, const std::vector<LayerLoss>& losses) {
   for (const LayerLoss& loss : losses) {
-    const LossSample sample{micro_batch, loss.layer, loss.value * share};
+    const double share = data_.share_of_step(forward, loss.layer);
+    const LossSample sample{micro_batch_of(forward), loss.layer, loss.value * share};
     if (!loss.unread.defined()) {
       losses_.push_back(sample);
       continue;

@@ -55,7 +55,7 @@ class Executor {
                      StageRunner::Data& data);
   void keep_features(const Action& action, const Tensors& features);
   void store_features(const Action& action, const Tensors& features);
-  void note_losses(MicroBatchId micro_batch, const std::vector<LayerLoss>& losses, double share);
+  void note_losses(const Action& forward, const std::vector<LayerLoss>& losses);
   void note_squares(LayerId layer, const Tensors& gradients);
   void catch_up();
   void read_numbers();
@@ -91,6 +91,7 @@ class Executor {
   StepData data_;
   WeightReads reads_;
   KeptWeights kept_;
+  std::map<LayerId, std::vector<ParameterRule>> rules_;  // empty without parameter groups
   std::vector<LossSample> losses_;
   UnreadNumbers unread_;
   // Outputs of the cached prefix on their way to the host, by the F that made them.

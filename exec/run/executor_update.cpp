@@ -53,7 +53,9 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
   if (clip_scale_ != 1) {
     for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
   }
-  update_layer(state, gradients, optimizer_, rate_of(layer));
+  const auto rules = rules_.find(layer);
+  update_layer(state, gradients, optimizer_, rate_of(layer),
+               rules == rules_.end() ? std::vector<ParameterRule>{} : rules->second);
   const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
   recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);
   if (measurement_.layers) recorder_.add_layer(layer, LayerPhase::kUpdate, 0, start);

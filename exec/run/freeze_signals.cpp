@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "exec/models/untrainable_blocks.h"
 #include "planner/freezing/plasticity.h"
+#include "planner/freezing/signals.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -31,6 +33,7 @@ std::vector<double> gradient_norms(const ModelSpec& model, const std::vector<dou
     norms.at(model.layers[l].block.index()) += squares[l];
   }
   for (double& norm : norms) norm = std::sqrt(norm);
+  for (const BlockId block : find_untrainable_blocks(model)) norms[block.index()] = kLargestReading;
   return norms;
 }
 
@@ -50,7 +53,7 @@ std::map<std::string, double> list_signals(const FreezeSignals& signals) {
   std::map<std::string, double> named;
   const auto add = [&](Signal signal, const std::vector<double>& values) {
     for (std::size_t b = 0; b < values.size(); ++b) {
-      if (!std::isfinite(values[b])) continue;
+      if (!std::isfinite(values[b]) || values[b] == kLargestReading) continue;
       named[std::string(name_of(signal)) + "." + std::to_string(b)] = values[b];
     }
   };

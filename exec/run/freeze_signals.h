@@ -15,7 +15,8 @@
 namespace frazil {
 
 // Returns the gradient norm of each block: the root of the sum of its layers' `squares`, which are
-// by layer.
+// by layer. A block without trainable parameters has kLargestReading: it has no gradient, and is
+// not the one that has learnt the most.
 std::vector<double> gradient_norms(const ModelSpec& model, const std::vector<double>& squares);
 // Sketches are, block by block, make_sketch() of what the block's last layer puts out.
 using Sketches = std::vector<std::vector<double>>;

@@ -11,7 +11,8 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kCounts = 5;  // updates, then tensors of each of the four kinds
+// Updates, then tensors of each of the four kinds. The places of untrainable parameters follow.
+constexpr std::int64_t kCounts = 5;
 
 Tag tag_of(LayerId layer, Step number) {
   return {.kind = MessageKind::kLayerState, .index = layer.value, .step = number};
@@ -34,11 +35,12 @@ Tensors pack(const LayerState& state, bool freezes) {
   const auto count = [&](const Tensors& some) {
     return freezes ? 0 : static_cast<std::int64_t>(some.size());
   };
-  const std::int64_t counts[kCounts] = {
+  std::vector<std::int64_t> head = {
       freezes ? 0 : state.updates, static_cast<std::int64_t>(state.parameters.size()),
       count(state.first_moment), count(state.second_moment), count(state.gradient_sums)};
-  Tensors packed{at::empty({kCounts}, at::kLong)};
-  std::copy_n(counts, kCounts, packed[0].mutable_data_ptr<std::int64_t>());
+  head.insert(head.end(), state.untrainable.begin(), state.untrainable.end());
+  Tensors packed{at::empty({static_cast<std::int64_t>(head.size())}, at::kLong)};
+  std::copy(head.begin(), head.end(), packed[0].mutable_data_ptr<std::int64_t>());
   append(packed, state.parameters);
   if (freezes) return packed;
   append(packed, state.first_moment);
@@ -48,7 +50,7 @@ Tensors pack(const LayerState& state, bool freezes) {
 }
 
 LayerState unpack(Tensors packed, const StateMemory& memory) {
-  ENSURE(!packed.empty() && packed[0].numel() == kCounts, "a packed state begins with its counts");
+  ENSURE(!packed.empty() && packed[0].numel() >= kCounts, "a packed state begins with its counts");
   const at::Tensor head = packed[0].cpu();
   const auto* counts = head.const_data_ptr<std::int64_t>();
   const std::int64_t tensors = counts[1] + counts[2] + counts[3] + counts[4];
@@ -62,6 +64,7 @@ LayerState unpack(Tensors packed, const StateMemory& memory) {
   state.second_moment = take_some(next, counts[3]);
   state.gradient_sums = take_some(next, counts[4]);
   state.updates = counts[0];
+  state.untrainable.assign(counts + kCounts, counts + head.numel());
   state.memory = memory;
   return state;
 }

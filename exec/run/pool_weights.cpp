@@ -13,6 +13,16 @@
 
 namespace frazil {
 
+namespace {
+
+// Whether the last dimension holds a score of each class for each label: of a sample or of a token.
+bool are_scores(const at::Tensor& output, const at::Tensor& labels) {
+  return output.dim() == labels.dim() + 1 &&
+         output.sizes().slice(0, labels.sizes().size()) == labels.sizes();
+}
+
+}  // namespace
+
 std::vector<DeviceId> DevicePool::first_holders() const {
   std::vector<DeviceId> first;
   first.reserve(held_.size());
@@ -20,7 +30,7 @@ std::vector<DeviceId> DevicePool::first_holders() const {
   return first;
 }
 
-void DevicePool::forward_all(const Samples& samples, int size,
+void DevicePool::forward_all(const SampleSource& samples, int size,
                              const std::function<LayerVisitor(std::size_t)>& visitor_of) {
   const std::vector<DeviceId> runs_on = first_holders();
   ++jobs_;
@@ -31,24 +41,31 @@ void DevicePool::forward_all(const Samples& samples, int size,
   });
 }
 
-EvaluationAnswer DevicePool::evaluate(const Samples& samples, int micro_batch_size) {
+EvaluationAnswer DevicePool::evaluate(const SampleSource& samples, int micro_batch_size) {
   std::vector<EvaluationAnswer> answers(states_.size());
   const LayerId last{model_.layers.size() - 1};
   forward_all(samples, micro_batch_size, [&](std::size_t d) -> LayerVisitor {
     return [&, d](LayerId layer, int micro_batch, const Samples& some, const Tensors& outputs) {
+      EvaluationAnswer& answer = answers[d];
+      const auto& count_labels = model_.layers[layer.index()].count_labels;
       if (model_.has_loss(layer)) {
-        const at::Tensor loss = model_.layers[layer.index()].loss(outputs, some.labels);
-        answers[d].losses.push_back(
-            {micro_batch, layer, loss.item<double>() * static_cast<double>(some.count())});
+        const std::int64_t count = count_labels ? count_labels(some.labels) : some.count();
+        answer.losses.push_back({micro_batch, layer, 0, count});
+        if (count > 0) {
+          const at::Tensor loss = model_.layers[layer.index()].loss(outputs, some.labels);
+          answer.losses.back().value = loss.item<double>() * static_cast<double>(count);
+        }
       }
-      if (layer != last || outputs.at(0).dim() != 2) return;
-      answers[d].right += outputs[0].argmax(1).eq(some.labels).sum().item<std::int64_t>();
+      if (layer != last || !are_scores(outputs.at(0), some.labels)) return;
+      answer.right += outputs[0].argmax(-1).eq(some.labels).sum().item<std::int64_t>();
+      answer.judged += count_labels ? count_labels(some.labels) : some.labels.numel();
     };
   });
   EvaluationAnswer all;
   for (EvaluationAnswer& answer : answers) {
     all.losses.insert(all.losses.end(), answer.losses.begin(), answer.losses.end());
     all.right += answer.right;
+    all.judged += answer.judged;
   }
   return all;
 }

@@ -147,7 +147,7 @@ class Run {
   };
   // Evaluates `samples`, which members know as `part`, in eval mode, each layer on its first
   // holder.
-  Evaluation evaluate(const Samples& samples, int micro_batch_size,
+  Evaluation evaluate(const SampleSource& samples, int micro_batch_size,
                       SamplePart part = SamplePart::kTest);
   // Returns the outputs of all layers, computed as evaluate() does, on the host.
   std::vector<Tensors> outputs(const Samples& samples) { return pool_.outputs(samples); }

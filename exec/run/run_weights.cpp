@@ -2,25 +2,35 @@
 // evaluation, signals, states, hashes.
 #include "exec/run/run.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
+#include <map>
 
 namespace frazil {
 
-Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size, SamplePart part) {
+Run::Evaluation Run::evaluate(const SampleSource& samples, int micro_batch_size, SamplePart part) {
   std::vector<LossTerm> losses;
   std::int64_t right = 0;
+  std::int64_t judged = 0;
   for (const EvaluationAnswer& answer :
        ask<EvaluationAnswer>(EvaluateJob{part, micro_batch_size},
                              [&] { return pool_.evaluate(samples, micro_batch_size); })) {
     losses.insert(losses.end(), answer.losses.begin(), answer.losses.end());
     right += answer.right;
+    judged += answer.judged;
   }
   std::sort(losses.begin(), losses.end());
   Evaluation evaluation;
-  for (const LossTerm& term : losses) evaluation.loss += term.value;
-  const auto count = static_cast<double>(samples.count());
-  evaluation.loss /= count;
-  evaluation.accuracy = static_cast<double>(right) / count;
+  std::map<LayerId, LossTerm> sums;
+  for (const LossTerm& term : losses) {
+    sums[term.layer].value += term.value;
+    sums[term.layer].count += term.count;
+  }
+  for (const auto& [layer, sum] : sums) {
+    if (sum.count > 0) evaluation.loss += sum.value / static_cast<double>(sum.count);
+  }
+  if (judged > 0) evaluation.accuracy = static_cast<double>(right) / static_cast<double>(judged);
   return evaluation;
 }
 

@@ -2,14 +2,35 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <numeric>
+
 #include "exec/cache/prefix_cache.h"
 #include "planner/plan/stage_slices.h"
 
 namespace frazil {
+namespace {
+
+// Returns 0 of nothing, as where no label of a step counts.
+double share_of(std::int64_t part, std::int64_t all) {
+  return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+}
+
+}  // namespace
 
 void StepData::begin(const StepInput& input) {
   input_ = input;
   slices_.clear();
+  sample_counts_.clear();
+  label_counts_.clear();
+  for (const Samples& samples : *input.micro_batches) sample_counts_.push_back(samples.count());
+  for (std::size_t l = 0; l < model_.layers.size(); ++l) {
+    const LayerSpec& layer = model_.layers[l];
+    if (!layer.count_labels) continue;
+    std::vector<std::int64_t>& counts = label_counts_[LayerId{l}];
+    for (const Samples& samples : *input.micro_batches) {
+      counts.push_back(layer.count_labels(samples.labels));
+    }
+  }
 }
 
 StageRunner::Data StepData::of(const Action& forward) {
@@ -17,9 +38,15 @@ StageRunner::Data StepData::of(const Action& forward) {
   const Samples& samples = samples_of(forward);
   StageRunner::Data data{
       .samples = &samples,
-      .loss_scale = static_cast<double>(samples.count()) / count_samples(forward),
+      .loss_scale = share_of(samples.count(), count_update(forward, sample_counts_)),
       .key = {.seed = input_.seed, .step = input_.step, .micro_batch = micro_batch},
       .features = {}};
+  for (const auto& [layer, counts] : label_counts_) {
+    const std::int64_t own = forward.slice
+                                 ? model_.layers[layer.index()].count_labels(samples.labels)
+                                 : counts[micro_batch.index()];
+    data.label_scales[layer] = share_of(own, count_update(forward, counts));
+  }
   if (forward.slice) {
     const SampleInterval own = frazil::samples_of(program_.plan, forward);
     data.key.rows = SampleRows{
@@ -48,8 +75,12 @@ std::span<const std::int64_t> StepData::cached_ids(const Action& forward) const 
   return {input_.sample_ids->data() + first, static_cast<std::size_t>(count)};
 }
 
-double StepData::share_of_step(const Action& forward) const {
-  return static_cast<double>(count_samples(forward)) / input_.samples;
+double StepData::share_of_step(const Action& forward, LayerId layer) const {
+  const auto labels = label_counts_.find(layer);
+  const std::vector<std::int64_t>& counts =
+      labels == label_counts_.end() ? sample_counts_ : labels->second;
+  return share_of(count_update(forward, counts),
+                  std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
 }
 
 const Samples& StepData::samples_of(const Action& forward) {
@@ -62,17 +93,20 @@ const Samples& StepData::samples_of(const Action& forward) {
   return slice;
 }
 
-// Returns the number of samples that share an F's update: those of the step or, with weight
-// versions, those of all micro-batches that go into the same update.
-int StepData::count_samples(const Action& forward) const {
-  if (program_.versions.empty()) return input_.samples;
+// Adds up the counts of the micro-batches that share an F's update: those of the step or, with
+// weight versions, those that go into the same update.
+std::int64_t StepData::count_update(const Action& forward,
+                                    const std::vector<std::int64_t>& counts) const {
+  if (program_.versions.empty()) {
+    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  }
   const std::vector<int>& group_of = program_.versions[forward.stage.index()].group_of;
   const int group = group_of[forward.micro_batches->first.index()];
-  int samples = 0;
+  std::int64_t count = 0;
   for (std::size_t m = 0; m < group_of.size(); ++m) {
-    if (group_of[m] == group) samples += static_cast<int>((*input_.micro_batches)[m].count());
+    if (group_of[m] == group) count += counts[m];
   }
-  return samples;
+  return count;
 }
 
 }  // namespace frazil

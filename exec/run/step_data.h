@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "exec/models/model.h"
 #include "exec/program/step_program.h"
 #include "exec/run/stages/stage_runner.h"
 #include "exec/tensors/samples.h"
@@ -32,8 +33,8 @@ struct StepInput {
 
 class StepData {
  public:
-  // The program must outlive this object.
-  explicit StepData(const StepProgram& program) : program_(program) {}
+  // Both must outlive this object.
+  StepData(const StepProgram& program, const ModelSpec& model) : program_(program), model_(model) {}
 
   void begin(const StepInput& input);
 
@@ -45,15 +46,19 @@ class StepData {
   std::span<const std::int64_t> cached_ids(const Action& forward) const;
   // Keeps in the cache what the cached prefix has put out in an F, if the prefix ran.
   void keep_features(const Action& forward, const Tensors& features);
-  // Returns what the losses of an F count in the mean of the step. This is below 1 with weight
-  // versions, since an update then has fewer samples than the step.
-  double share_of_step(const Action& forward) const;
+  // Returns what the loss of a layer in an F counts in the mean of the step. This is below 1 with
+  // weight versions, since an update then has fewer samples than the step.
+  double share_of_step(const Action& forward, LayerId layer) const;
 
  private:
   const Samples& samples_of(const Action& forward);
-  int count_samples(const Action& forward) const;
+  std::int64_t count_update(const Action& forward, const std::vector<std::int64_t>& counts) const;
 
   const StepProgram& program_;
+  const ModelSpec& model_;
+  std::vector<std::int64_t> sample_counts_;  // by global micro-batch
+  // The labels that count, by global micro-batch, for each layer whose loss tells.
+  std::map<LayerId, std::vector<std::int64_t>> label_counts_;
   StepInput input_;
   std::map<std::tuple<PipelineId, StageId, MicroBatchId>, Samples> slices_;
 };

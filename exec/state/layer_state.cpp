@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "exec/tensors/tensor_bytes.h"
 #include "profiles/error.h"
 
@@ -32,8 +34,25 @@ LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64
   LayerState state;
   state.memory = memory;
   state.parameters = memory.copy(initial_parameters(model, layer, seed));
+  state.untrainable = find_untrainable(model.layers[layer.index()]);
   set_active(state, true);
   return state;
+}
+
+std::vector<std::size_t> find_untrainable(const LayerSpec& layer) {
+  std::vector<std::size_t> found;
+  for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+    if (!layer.parameters[p].trainable) found.push_back(p);
+  }
+  return found;
+}
+
+Tensors trainable_parameters(const LayerState& state) {
+  Tensors trainable = state.parameters;
+  for (auto p = state.untrainable.rbegin(); p != state.untrainable.rend(); ++p) {
+    trainable.erase(trainable.begin() + static_cast<std::ptrdiff_t>(*p));
+  }
+  return trainable;
 }
 
 LayerState clone(const LayerState& state) {
@@ -43,7 +62,8 @@ LayerState clone(const LayerState& state) {
           .second_moment = clone_all(state.second_moment, memory),
           .updates = state.updates,
           .gradient_sums = clone_all(state.gradient_sums, memory),
-          .memory = memory};
+          .memory = memory,
+          .untrainable = state.untrainable};
 }
 
 Bytes bytes_of(const LayerState& state) {
@@ -56,7 +76,10 @@ Bytes bytes_of_moments(const LayerState& state) {
 }
 
 void set_active(LayerState& state, bool active) {
-  for (at::Tensor& parameter : state.parameters) parameter.set_requires_grad(active);
+  for (std::size_t p = 0; p < state.parameters.size(); ++p) {
+    const bool trains = !std::binary_search(state.untrainable.begin(), state.untrainable.end(), p);
+    state.parameters[p].set_requires_grad(active && trains);
+  }
   if (active) return;
   // Frozen parameters are absent from the optimizer; if they thaw, their moments start anew.
   state.first_moment.clear();

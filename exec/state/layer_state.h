@@ -14,14 +14,17 @@
 namespace frazil {
 
 struct LayerState {
-  std::vector<at::Tensor> parameters;  // leaves; requires_grad iff the layer is active
-  // The moments per parameter; empty until the first update, and while the layer is frozen.
+  // Leaves, which require grad iff the layer is active and they are trainable.
+  std::vector<at::Tensor> parameters;
+  // The moments per trainable parameter; empty until the first update, and while the layer is
+  // frozen.
   std::vector<at::Tensor> first_moment;   // Adam m, or the momentum buffer of SGD
   std::vector<at::Tensor> second_moment;  // Adam v
   std::int64_t updates = 0;
   // The layer's gradients added up since a freeze policy last read them; empty if no policy does.
   std::vector<at::Tensor> gradient_sums = {};
-  StateMemory memory = {};  // new moments and copies come from here
+  StateMemory memory = {};                    // new moments and copies come from here
+  std::vector<std::size_t> untrainable = {};  // positions in `parameters`, ascending
 };
 
 // The layers that a device holds.
@@ -29,13 +32,18 @@ using DeviceState = std::map<LayerId, LayerState>;
 
 LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64_t seed,
                               const StateMemory& memory = {});
+// Returns the positions of a layer's parameters that are not trainable.
+std::vector<std::size_t> find_untrainable(const LayerSpec& layer);
+// Returns the parameters that are trainable, in order: what gradients, moments and reduction are
+// about.
+Tensors trainable_parameters(const LayerState& state);
 // Returns a deep copy, for a new replica.
 LayerState clone(const LayerState& state);
 Bytes bytes_of(const LayerState& state);
 Bytes bytes_of_moments(const LayerState& state);  // and gradient sums: all besides parameters
 
-// Marks the parameters as leaves that train. If not `active`, they do not train; moments, update
-// count and gradient sums are dropped, and start anew if the layer thaws.
+// Marks the trainable parameters as leaves that train. If not `active`, none trains; moments,
+// update count and gradient sums are dropped, and start anew if the layer thaws.
 void set_active(LayerState& state, bool active);
 
 // Returns the XXH64 hash over parameters, moments and the update count. Equal hash <=> equal bits

@@ -52,7 +52,7 @@ std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& pro
 }
 
 CacheControl::CacheControl(const TrainOptions& options, const RunShape& shape, Run& run,
-                           const Samples& samples)
+                           const SampleSource& samples)
     : run_(run),
       config_(options.config.cache),
       profile_(options.profile),
@@ -65,7 +65,7 @@ CacheControl::CacheControl(const TrainOptions& options, const RunShape& shape, R
     throw InputError("run configuration", 0, "a cache in bfloat16, which rounds",
                      "one in float32 where the run keeps checkpoints");
   }
-  cache_.emplace(run.model(), example_outputs(run.model(), narrow(samples, 0, 1)), samples.count(),
+  cache_.emplace(run.model(), example_outputs(run.model(), samples.narrow(0, 1)), samples.count(),
                  options.cache_files,
                  cache_options(options.config, /*over_processes=*/options.world != nullptr));
   run.attach(*cache_);

@@ -31,7 +31,7 @@ class CacheControl {
   // object. Throws InputError if the folder of the cache file is not there, and for a durable run
   // whose cache rounds: the values cached before such a run ended would be missing when it goes on.
   CacheControl(const TrainOptions& options, const RunShape& shape, Run& run,
-               const Samples& samples);
+               const SampleSource& samples);
 
   // Is asked before a transition. Returns whether to go on with `cached`, filling the cache or with
   // what is held, rather than with `without`, the best plan that caches nothing. The amount that

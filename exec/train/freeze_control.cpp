@@ -58,12 +58,12 @@ OneMemory read_memory(const JsonCursor& value) {
 
 }  // namespace
 
-Samples probe_of(const Samples& samples) {
-  return narrow(samples, 0, std::min(samples.count(), kProbeSamples));
+Samples probe_of(const SampleSource& samples) {
+  return samples.narrow(0, std::min(samples.count(), kProbeSamples));
 }
 
 FreezeControl::FreezeControl(const FreezeConfig& config, const RunShape& shape,
-                             const Samples& samples, Run& run, Replanner& replanner)
+                             const SampleSource& samples, Run& run, Replanner& replanner)
     : config_(config),
       shape_(shape),
       probe_(probe_of(samples)),

@@ -16,7 +16,7 @@
 namespace frazil {
 
 // Returns the samples on which plasticity is measured, the first of the training part.
-Samples probe_of(const Samples& samples);
+Samples probe_of(const SampleSource& samples);
 
 class FreezeControl {
  public:
@@ -32,8 +32,8 @@ class FreezeControl {
   };
 
   // Measures plasticity on the first of `samples`. The references must outlive this object.
-  FreezeControl(const FreezeConfig& config, const RunShape& shape, const Samples& samples, Run& run,
-                Replanner& replanner);
+  FreezeControl(const FreezeConfig& config, const RunShape& shape, const SampleSource& samples,
+                Run& run, Replanner& replanner);
 
   // Adds to `measurement` what the step before `step` must measure for the decision about `step`.
   void ask(Step step, Measurement& measurement) const;

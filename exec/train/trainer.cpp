@@ -10,6 +10,7 @@
 #include "exec/devices/host_facts.h"
 #include "exec/devices/steady_time.h"
 #include "exec/measuring/fixed.h"
+#include "exec/models/untrainable_blocks.h"
 #include "exec/train/divergence.h"
 #include "exec/train/loop/checkpointing.h"
 #include "exec/train/loop/phase_changes.h"
@@ -52,6 +53,7 @@ class Training {
     ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
            "a validation guard is given samples to validate with");
     if (config_.batch_growth == BatchGrowth::kWithPipelines) teller_.tell(0, kGrows);
+    if (config_.freeze.freeze_untrainable) teller_.tell(0, tell_untrainable(run_.model()));
     checkpoints_.restore();
     if (result_.first_step < steps_) phases_.decide(result_.first_step, result_.first_step);
   }
@@ -208,7 +210,7 @@ class Training {
 
   // Evaluates the validation samples. Decisions rest on these, never on test samples.
   std::optional<PartScore> validate(Step done) {
-    const Samples& samples = parts_.data.validation;
+    const SampleSource& samples = parts_.data.validation;
     if (samples.count() == 0) return std::nullopt;
     const Run::Evaluation own = changes_.survive(done, [&] {
       return run_.evaluate(samples, config_.micro_batch_size, SamplePart::kValidation);

@@ -67,7 +67,7 @@ std::string list_lost_weights(const ModelProfile& profile) {
   std::string text;
   for (const Layer& layer : profile.layers) {
     for (const CostSample& cost : layer.costs) {
-      if (cost.backward_weight.count() > 0 || layer.parameters.count == 0) continue;
+      if (cost.backward_weight.count() > 0 || layer.trainable().count == 0) continue;
       text += "note: W of " + to_one_line(layer.name) + " at " +
               std::to_string(cost.micro_batch_size) +
               " samples is 0 within noise: I alone took as long as I and W together; more --rounds "

@@ -148,7 +148,7 @@ class WeightsKeeper {
             const std::vector<const Tensors*>& parameters, Step done) {
     try {
       write_weights(real_file_system(), folder / "weights.safetensors",
-                    to_hugging_face(config.model, parameters),
+                    name_weights(config.model, parameters),
                     {{"model", make_model(config).name}, {"steps", std::to_string(done)}});
       is_kept_ = true;
     } catch (const InputError&) {

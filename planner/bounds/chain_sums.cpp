@@ -126,9 +126,9 @@ void ChainSums::add_layers(const ModelProfile& profile, const Activity& activity
     append(weight_, active.weight_gradient ? weight.count() : 0);
     append(update_, active.weight_gradient ? layer.update.count() : 0);
     append(parameters_, layer.parameters.count);
-    append(gradients_, active.weight_gradient ? layer.parameters.count : 0);
+    append(gradients_, active.weight_gradient ? layer.trainable().count : 0);
     append(optimizer_, active.weight_gradient ? layer.optimizer_state.count : 0);
-    const std::int64_t stash = backward ? cost.kept(active.weight_gradient).count : 0;
+    const std::int64_t stash = backward ? cost.kept(active.trains).count : 0;
     append(stash_, stash);
     append(input_stash_, active.weight_gradient ? 0 : stash);
     append(inputs_, active.input_gradient ? 1 : 0);

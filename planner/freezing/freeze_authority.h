@@ -19,6 +19,8 @@ namespace frazil {
 struct FreezeConfig {
   FreezePolicy policy;
   Decorators decorators;
+  // Blocks without trainable parameters run in evaluation mode throughout, as if they were frozen.
+  bool freeze_untrainable = false;
   friend bool operator==(const FreezeConfig&, const FreezeConfig&) = default;
 };
 

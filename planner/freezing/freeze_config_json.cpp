@@ -102,8 +102,9 @@ std::string to_json(const FreezePolicy& policy) {
 }
 
 std::string to_json(const FreezeConfig& config) {
-  return fmt::format(R"({{"policy": {}, "decorators": {}}})", to_json(config.policy),
-                     decorators_text(config.decorators));
+  return fmt::format(R"({{"policy": {}, "decorators": {}{}}})", to_json(config.policy),
+                     decorators_text(config.decorators),
+                     config.freeze_untrainable ? R"(, "freeze_untrainable": true)" : "");
 }
 
 }  // namespace frazil

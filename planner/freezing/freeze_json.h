@@ -9,7 +9,8 @@
 //                                        "smoothing": 0.2, "hold_evaluations": 2,
 //                                        "wait_while_improving": false},
 //                   "minimum_interval": {"epochs": 1},
-//                   "amortisation": {"margin_percent": 100, "within_epochs": 5}}}
+//                   "amortisation": {"margin_percent": 100, "within_epochs": 5}},
+//    "freeze_untrainable": false}
 // A pace is "start_epoch" (from 1) and "interval_epochs", or "start_step" (from 0) and
 // "interval_steps"; a length is "steps" or "epochs". Keys by kind:
 //   none        -                                    static     frozen_layers or mask

@@ -279,6 +279,9 @@ FreezeConfig parse_freeze_config(const JsonCursor& object, int blocks,
   if (const auto around = fields.optional("decorators")) {
     config.decorators = parse_decorators(*around);
   }
+  if (const auto freezes = fields.optional("freeze_untrainable")) {
+    config.freeze_untrainable = freezes->boolean();
+  }
   fields.finish();
   return config;
 }

@@ -10,7 +10,7 @@ ModelProfile with_signal_memory(ModelProfile profile, const FreezeConfig& config
   const bool keeps_sums =
       std::find(needed.begin(), needed.end(), Signal::kIntervalGradients) != needed.end();
   if (!keeps_sums) return profile;
-  for (Layer& layer : profile.layers) layer.optimizer_state += layer.parameters;
+  for (Layer& layer : profile.layers) layer.optimizer_state += layer.trainable();
   return profile;
 }
 

@@ -235,14 +235,15 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
   for_each_layer(stage, [&](LayerId id) {
     const Layer& layer = profile.layers.at(id.index());
     const bool updated = activity.layers.at(id.index()).weight_gradient;
-    footprint.parameters = add(footprint.parameters, layer.parameters, updated ? versions : 1);
+    footprint.parameters = add(footprint.parameters, layer.parameters, 1);
     if (updated) {
+      footprint.parameters = add(footprint.parameters, layer.trainable(), versions - 1);
       const int sets = is_once ? own_sets : find_sets_in(plan, *pipelines_on, id, device);
-      footprint.gradients = add(footprint.gradients, layer.parameters, sets);
+      footprint.gradients = add(footprint.gradients, layer.trainable(), sets);
       footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
     }
     if (activity.backward(id) && samples > 0) {
-      const Bytes stash = cost_at(layer, samples).cost.kept(updated);
+      const Bytes stash = cost_at(layer, samples).cost.kept(activity.layers.at(id.index()).trains);
       footprint.stash_per_micro_batch = add(footprint.stash_per_micro_batch, stash, 1);
       if (!updated) footprint.stash_of_frozen = add(footprint.stash_of_frozen, stash, 1);
     }

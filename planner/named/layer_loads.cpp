@@ -11,12 +11,12 @@ LayerLoad load_of(const Layer& layer, const LayerActivity& active, int size) {
   LayerLoad load;
   load.forward = has_backward ? cost.forward : cost.forward_frozen;
   load.state = layer.parameters;
-  if (has_backward) load.stash = cost.kept(active.weight_gradient);
+  if (has_backward) load.stash = cost.kept(active.trains);
   if (active.input_gradient) load.backward += cost.backward_input;
   if (active.weight_gradient) {
     load.backward += active.input_gradient ? cost.backward_weight : cost.backward_weight_alone;
     load.update = layer.update;
-    load.state += layer.parameters + layer.optimizer_state;
+    load.state += layer.trainable() + layer.optimizer_state;
   }
   return load;
 }

@@ -51,7 +51,7 @@ std::vector<Bytes> find_gradients(const ModelProfile& profile, const Activity& a
     Bytes& sum = gradients.emplace_back();
     for (int layer = units[u]; layer < units[u + 1]; ++layer) {
       const auto l = static_cast<std::size_t>(layer);
-      if (activity.layers[l].weight_gradient) sum += profile.layers[l].parameters;
+      if (activity.layers[l].weight_gradient) sum += profile.layers[l].trainable();
     }
   }
   return gradients;

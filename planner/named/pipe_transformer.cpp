@@ -81,7 +81,7 @@ std::vector<std::int64_t> find_active_parameters(const ModelProfile& profile,
                                                  const FreezeMask& mask) {
   std::vector<std::int64_t> active;
   for (std::size_t l = find_first_active(profile, mask).index(); l < profile.layers.size(); ++l) {
-    active.push_back(profile.layers[l].parameters.count / kBytesPerParameter);
+    active.push_back(profile.layers[l].trainable().count / kBytesPerParameter);
   }
   return active;
 }

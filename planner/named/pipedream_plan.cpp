@@ -41,7 +41,7 @@ class Operators {
     OperatorGraph graph;
     const auto loads = find_layer_loads(profile, find_activity(profile, mask), size);
     for (const std::size_t l : layer_of_) {
-      graph.operators.push_back({loads[l].time(), loads[l].output, profile.layers[l].parameters});
+      graph.operators.push_back({loads[l].time(), loads[l].output, profile.layers[l].trainable()});
     }
     for (const Edge& edge : profile.edges) {
       const std::pair pair(operator_of_[edge.from.index()], operator_of_[edge.to.index()]);

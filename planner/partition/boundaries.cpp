@@ -19,7 +19,7 @@ class Readers {
       const Layer& layer = profile.layers[l];
       const CostSample cost = cost_at(layer, micro_batch_size).cost;
       nodes_[l].compute = (cost.forward + cost.backward_input + cost.backward_weight).count();
-      nodes_[l].parameters = layer.parameters.count;
+      nodes_[l].parameters = layer.trainable().count;
       nodes_[l].has_loss = layer.has_loss;
     }
     std::int64_t to_reader = 0;

@@ -13,9 +13,10 @@ namespace {
 std::vector<bool> find_active_layers(const ModelProfile& profile, const FreezeMask& mask) {
   std::vector<bool> active;
   for (const Layer& layer : profile.layers) {
-    active.push_back(layer.parameters.count > 0 && mask.is_active(layer.block));
+    active.push_back(layer.trainable().count > 0 && mask.is_active(layer.block));
   }
   for (const TiedParameter& tied : profile.tied) {
+    if (!tied.trainable) continue;
     const bool any_block_active = std::any_of(
         tied.layers.begin(), tied.layers.end(),
         [&](LayerId layer) { return mask.is_active(profile.layers.at(layer.index()).block); });
@@ -50,9 +51,11 @@ Activity find_activity(const ModelProfile& profile, const FreezeMask& mask) {
   Activity activity;
   activity.edge_carries = flow.edge_carries;
   for (std::size_t layer = 0; layer < profile.layers.size(); ++layer) {
-    activity.layers.push_back({.active = active[layer],
-                               .input_gradient = flow.layers[layer].input,
-                               .weight_gradient = flow.layers[layer].weight});
+    activity.layers.push_back(
+        {.active = active[layer],
+         .input_gradient = flow.layers[layer].input,
+         .weight_gradient = flow.layers[layer].weight,
+         .trains = active[layer] || mask.is_active(profile.layers[layer].block)});
   }
   return activity;
 }
@@ -60,10 +63,9 @@ Activity find_activity(const ModelProfile& profile, const FreezeMask& mask) {
 int count_frozen_prefix(const ModelProfile& profile, const Activity& activity) {
   int count = 0;
   for (const Layer& layer : profile.layers) {
-    if (layer.has_loss || activity.layers[static_cast<std::size_t>(count)].active ||
-        activity.backward(LayerId{count})) {
-      break;
-    }
+    const LayerActivity& own = activity.layers[static_cast<std::size_t>(count)];
+    const bool varies = own.trains && layer.varies_in_training;
+    if (layer.has_loss || own.active || varies || activity.backward(LayerId{count})) break;
     ++count;
   }
   return count;

@@ -2,8 +2,10 @@
 // Says what each layer must compute under a freeze mask: the forward F, the input gradient I
 // (dgrad), the weight gradient W (wgrad). These are the rules:
 // clang-format off
-//   l is active            l has parameters and its block is not frozen, or l uses a tied parameter
-//                          that some active block uses
+//   l is active            l has trainable parameters and its block is not frozen, or l uses a
+//                          trainable tied parameter that some active block uses
+//   l trains               l is active or its block is not frozen: it runs in training mode, with
+//                          dropout and statistics, whether it has anything to train or not
 //   l runs F               always, except in a cached frozen prefix, whose output is read instead
 //   u -> l carries a       iff it is a gradient edge, l reaches a loss along gradient edges (or has
 //   gradient               one), and u is active or has an active ancestor along gradient edges
@@ -23,6 +25,7 @@ struct LayerActivity {
   bool active = false;
   bool input_gradient = false;   // I
   bool weight_gradient = false;  // W, reduction and update
+  bool trains = false;           // runs in training mode, else in evaluation mode
   friend bool operator==(const LayerActivity&, const LayerActivity&) = default;
 };
 
@@ -41,7 +44,8 @@ struct Activity {
 // Returns the activity under `mask`, with nothing cached. Requires: one bit per block of the model.
 Activity find_activity(const ModelProfile& profile, const FreezeMask& mask);
 // Returns how many layers a plan may cache: the length of the longest prefix of layers that are not
-// active and have neither a backward nor a loss.
+// active, have neither a backward nor a loss, and put out the same in every epoch: each is in
+// evaluation mode or does not vary in training.
 int count_frozen_prefix(const ModelProfile& profile, const Activity& activity);
 // Returns the activity under the mask of a plan. If the plan caches the frozen prefix, `cached` is
 // the length of that prefix. Throws InfeasibleError, naming the stage, if a later stage of some

@@ -19,7 +19,7 @@ ReductionGroup make_group(const Plan& plan, const ModelProfile& profile,
     group.nodes.push_back(maximal_nodes(owner.micro_batches, plan.micro_batches()));
     collective.owned.push_back(static_cast<int>(group.nodes.back().size()));
   }
-  for (const LayerId layer : layers) collective.size += profile.layers[layer.index()].parameters;
+  for (const LayerId layer : layers) collective.size += profile.layers[layer.index()].trainable();
   return group;
 }
 
@@ -49,7 +49,7 @@ std::vector<ReductionGroup> cut_into_buckets(const std::vector<ReductionGroup>& 
       }
       ReductionGroup& open = buckets.back();
       open.layers.insert(open.layers.begin(), *layer);
-      open.collective.size += profile.layers[layer->index()].parameters;
+      open.collective.size += profile.layers[layer->index()].trainable();
       is_full = open.collective.size >= bucket;
     }
   }

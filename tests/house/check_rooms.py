@@ -9,6 +9,7 @@ import sys
 sys.dont_write_bytecode = True
 
 from documents import check_documents  # noqa: E402
+from model_rules import check_models  # noqa: E402
 from name_rules import check_own_headers, check_test_paths  # noqa: E402
 from room_rules import check_programs, check_rooms, check_sizes  # noqa: E402
 from source_tree import FLOORS, SourceTree  # noqa: E402
@@ -22,6 +23,7 @@ CHECKS = {
     "programs": check_programs,
     "test-paths": check_test_paths,
     "documents": check_documents,
+    "models": check_models,
 }
 
 

@@ -2,7 +2,7 @@
 """run_commands.py --programs BUILD/bin --source ROOT FILE...: the commands of documents do what the documents show.
 
 Runs the blocks marked `sh run` of each document in order, with `bash -euo pipefail`, in one fresh folder per document, where build/bin
-leads to the programs, and exec, traces, tests and docs to the folders of the checkout. A document without such a block is a fault: a test
+leads to the programs, and the folders of LINKED to those of the checkout. A document without such a block is a fault: a test
 of it would test nothing. Where the next block is marked
 `text output`, it is compared with what the commands printed on stdout: a line `...` stands for any number of lines, every other line for
 itself. With `text output measured` numbers and the widths of gaps are not compared. documents.py tells all marks.
@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 from documents import COMMANDS_THAT_RUN, OUTPUT, read_document  # noqa: E402
 from source_tree import Complaint  # noqa: E402
 
-LINKED = ("exec", "profiles", "traces", "tests", "docs")
+LINKED = ("exec", "profiles", "traces", "tests", "docs", "python")
 MOST_LINES_TOLD = 40
 
 

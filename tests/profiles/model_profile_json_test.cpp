@@ -50,6 +50,21 @@ TEST(ModelProfileJson, FillsInWhatIsLeftOut) {
   EXPECT_TRUE(profile.provenance.empty());
 }
 
+TEST(ModelProfileJson, TellsWhatDoesNotTrainOnlyWhereThatIs) {
+  ModelProfile profile = small_model();
+  for (const char* const key : {"trainable", "varies"}) {
+    EXPECT_EQ(to_json(profile).find(key), std::string::npos) << key;
+  }
+  profile.layers[1].untrainable = {1'500};
+  profile.layers[1].varies_in_training = true;
+  profile.tied[0].trainable = false;
+  EXPECT_EQ(profile.layers[1].trainable(), Bytes{100});
+  const std::string text = to_json(profile);
+  EXPECT_NE(text.find(R"("parameter_bytes": 1600, "trainable_parameter_bytes": 100)"),
+            std::string::npos);
+  EXPECT_EQ(parse_model_profile(text, "m.json"), profile);
+}
+
 TEST(ModelProfileJson, KeepsThePrecision) {
   ModelProfile profile = small_model();
   EXPECT_EQ(to_json(profile).find("precision"), std::string::npos);
@@ -106,6 +121,8 @@ ModelProfile random_profile(std::uint64_t seed) {
     layer.block = BlockId(profile.blocks.size() - 1);
     layer.has_loss = i + 1 == layers || below(4) == 0;
     layer.parameters = {below(3) == 0 ? 0 : any()};
+    if (below(2) == 0) layer.untrainable = {below(layer.parameters.count + 1)};
+    layer.varies_in_training = below(2) == 0;
     layer.optimizer_state = {any()};
     layer.update = Duration{any()};
     std::int64_t size = 0;
@@ -132,7 +149,9 @@ ModelProfile random_profile(std::uint64_t seed) {
       profile.edges.push_back(edge);
     }
   }
-  if (layers > 1) profile.tied = {{"t", {any()}, {LayerId(0), LayerId(layers - 1)}}};
+  if (layers > 1) {
+    profile.tied = {{"t", {any()}, {LayerId(0), LayerId(layers - 1)}, below(2) == 0}};
+  }
   profile.input_bytes_per_sample = {any()};
   profile.backward_was_split_by_rule = below(2) == 0;
   for (const DoubtedFact fact : kDoubtedFacts) {

@@ -188,6 +188,8 @@ TEST(ModelHash, DependsOnStructureAlone) {
   EXPECT_TRUE(changed([](ModelProfile& p) { p.edges[0].tensor_bytes_per_sample[0] += Bytes{1}; }));
   EXPECT_TRUE(changed([](ModelProfile& p) { p.tied[0].bytes += Bytes{1}; }));
   EXPECT_TRUE(changed([](ModelProfile& p) { p.tied.clear(); }));
+  EXPECT_TRUE(changed([](ModelProfile& p) { p.tied[0].trainable = false; }));
+  EXPECT_TRUE(changed([](ModelProfile& p) { p.layers[1].untrainable = Bytes{1}; }));
 }
 
 TEST(ModelHash, TellsListsOfNamesApartByTheirCuts) {

@@ -79,7 +79,16 @@ ParameterSpec make_parameter(const ImportedModel& model, const ImportedParameter
   ParameterSpec spec{.name = parameter.name, .shape = parameter.shape};
   spec.value = model.tensors.copy(parameter.tensor);
   spec.tied = parameter.tied;
+  spec.trainable = parameter.trainable;
   return spec;
+}
+
+// True if the layer draws, keeps statistics, or has other nodes in evaluation. A dropout of rate 0
+// counts as one that draws, since only the exporter knows which argument is the rate.
+bool varies_in_training(const ImportedLayer& layer) {
+  return layer.evaluation || !layer.buffers.empty() ||
+         std::any_of(layer.nodes.begin(), layer.nodes.end(),
+                     [](const ImportedNode& node) { return node.draw.has_value(); });
 }
 
 LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness randomness) {
@@ -101,6 +110,7 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
   spec.forward = [programs, mixes = layer.mixes_samples](const LayerCall& call) {
     return run_layer(*programs, mixes, call);
   };
+  spec.varies_in_training = varies_in_training(layer);
   return spec;
 }
 
@@ -143,6 +153,11 @@ ModelSpec make_imported(std::shared_ptr<const ImportedModel> model, Randomness r
     spec.layers.push_back(make_layer(model, l, randomness));
   }
   spec.layers.back().loss = make_loss(model);
+  if (const std::optional<std::int64_t> ignored = graph.loss.ignored_label) {
+    spec.layers.back().count_labels = [ignored = *ignored](const at::Tensor& labels) {
+      return labels.ne(ignored).sum().item<std::int64_t>();
+    };
+  }
   for (const ImportedEdge& edge : graph.edges) {
     spec.edges.push_back({LayerId{edge.from}, LayerId{edge.to},
                           edge.carries_gradients ? EdgeKind::kGradient : EdgeKind::kDetached,

@@ -51,9 +51,16 @@ class Replayer {
     }
     const bool has_carrying = std::find(carries.begin(), carries.end(), true) != carries.end();
     Tensors parameters = initial_parameters(model_, layer, /*seed=*/0);
-    for (at::Tensor& parameter : parameters) parameter.set_requires_grad(true);
-    const LayerActivity activity{
-        .active = true, .input_gradient = has_carrying, .weight_gradient = !parameters.empty()};
+    bool is_active = false;
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      const bool trainable = model_.layers[l].parameters[p].trainable;
+      parameters[p].set_requires_grad(trainable);
+      is_active = is_active || trainable;
+    }
+    const LayerActivity activity{.active = is_active,
+                                 .input_gradient = has_carrying,
+                                 .weight_gradient = is_active,
+                                 .trains = true};
     graphs_.push_back(std::make_unique<LayerGraph>(
         model_, layer, parameters, activity,
         LayerGraph::Call{std::move(inputs), std::move(carries), key, splits_}));
@@ -89,10 +96,10 @@ class Replayer {
   }
 
   void add_weights(std::size_t l, Tensors weights, Replay& replay) const {
-    const std::vector<ParameterSpec>& parameters = model_.layers[l].parameters;
-    for (std::size_t p = 0; p < weights.size(); ++p) {
-      const ParameterSpec& spec = parameters[p];
-      add(replay.gradients[spec.tied.empty() ? spec.name : spec.tied], weights[p]);
+    std::size_t next = 0;
+    for (const ParameterSpec& spec : model_.layers[l].parameters) {
+      if (!spec.trainable || weights.empty()) continue;
+      add(replay.gradients[spec.tied.empty() ? spec.name : spec.tied], weights.at(next++));
     }
   }
 

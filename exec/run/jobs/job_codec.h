@@ -265,11 +265,11 @@ void archive(A& a, StepAnswer& s) {
 }
 template <class A>
 void archive(A& a, LossTerm& t) {
-  a(t.micro_batch, t.layer, t.value);
+  a(t.micro_batch, t.layer, t.value, t.count);
 }
 template <class A>
 void archive(A& a, EvaluationAnswer& e) {
-  a(e.losses, e.right);
+  a(e.losses, e.right, e.judged);
 }
 template <class A>
 void archive(A& a, LayerDigest& d) {

@@ -72,17 +72,20 @@ void shift_times(StepAnswer& answer, Duration shift);
 // gradient squares are measured.
 StepResult join_answers(std::vector<StepAnswer> answers, std::size_t squares);
 
-// A mean loss over a micro-batch times its samples.
+// A mean loss over a micro-batch times what it is a mean over: its samples, or the labels that
+// count.
 struct LossTerm {
   int micro_batch = 0;
   LayerId layer;
   double value = 0;
+  std::int64_t count = 0;
   friend auto operator<=>(const LossTerm&, const LossTerm&) = default;
 };
 
 struct EvaluationAnswer {
   std::vector<LossTerm> losses;
-  std::int64_t right = 0;  // answers of a classifier
+  std::int64_t right = 0;   // answers of a classifier
+  std::int64_t judged = 0;  // all its answers
 };
 
 // Returns the elements of all parts, one part after another.

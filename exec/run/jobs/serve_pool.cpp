@@ -81,7 +81,7 @@ class JobServer {
     return encode(pool_.evaluate(source_.part(job.part), job.micro_batch_size));
   }
   std::string operator()(const SketchJob&) {
-    return encode(pool_.sketch_blocks(source_.part(SamplePart::kProbe)));
+    return encode(pool_.sketch_blocks(source_.part(SamplePart::kProbe).whole()));
   }
   std::string operator()(const IntervalGradientsJob&) { return encode(pool_.interval_gradients()); }
   std::string operator()(const ClearSumsJob&) {

@@ -16,7 +16,7 @@ namespace frazil {
 struct MemberSource {
   std::function<std::vector<Samples>(const SampleRange&)> micro_batches;
   std::function<std::vector<std::int64_t>(const SampleRange&)> cache_numbers;
-  std::function<const Samples&(SamplePart)> part;
+  std::function<const SampleSource&(SamplePart)> part;
   RunWorld::Join join;
   RunWorld::Connect connect = {};
   // Prepares the samples of the next step in the background; none: they are made when asked for.

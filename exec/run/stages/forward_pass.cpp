@@ -70,7 +70,7 @@ class ForwardPass {
 
 }  // namespace
 
-void run_forward(const ForwardPart& part, const Samples& samples, int size,
+void run_forward(const ForwardPart& part, const SampleSource& samples, int size,
                  Communicator& communicator, Step number, const LayerVisitor& visit) {
   const c10::NoGradGuard no_grad;
   const bool has_part =
@@ -80,7 +80,7 @@ void run_forward(const ForwardPart& part, const Samples& samples, int size,
   int micro_batch = 0;
   for (std::int64_t first = 0; first < samples.count(); first += size, ++micro_batch) {
     const Samples there =
-        narrow(samples, first, std::min<std::int64_t>(size, samples.count() - first));
+        samples.narrow(first, std::min<std::int64_t>(size, samples.count() - first));
     const std::unique_ptr<const Samples> brought = part.compute.bring(there);
     pass.run(micro_batch, brought ? *brought : there, visit);
   }

@@ -9,6 +9,7 @@
 #include "exec/devices/compute_device.h"
 #include "exec/models/model.h"
 #include "exec/state/layer_state.h"
+#include "exec/tensors/sample_source.h"
 #include "exec/tensors/samples.h"
 
 namespace frazil {
@@ -29,7 +30,7 @@ using LayerVisitor = std::function<void(LayerId, int micro_batch, const Samples&
 // Runs the device's layers on all samples, cut into micro-batches of `size` (the last may be
 // shorter). All devices of the run call it at the same time with equal arguments; `number` tells
 // calls apart in what is said of an error. Throws what the communicator throws.
-void run_forward(const ForwardPart& part, const Samples& samples, int size,
+void run_forward(const ForwardPart& part, const SampleSource& samples, int size,
                  Communicator& communicator, Step number, const LayerVisitor& visit);
 
 }  // namespace frazil

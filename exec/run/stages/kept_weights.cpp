@@ -11,7 +11,7 @@ void KeptWeights::keep(LayerId layer, LayerState& state) {
     settle();
   }
   for (at::Tensor& parameter : state.parameters) {
-    if (parameter.use_count() == 1) continue;
+    if (!parameter.requires_grad() || parameter.use_count() == 1) continue;
     if (memory_.is_open()) {
       const auto bytes = static_cast<std::int64_t>(parameter.nbytes());
       counted_.emplace_back(Watched(parameter.getIntrusivePtr()), bytes);

@@ -19,6 +19,14 @@ void spin_until(SteadyTime end) {
   }
 }
 
+// Returns the mean loss times its share of the step. Over no label at all the mean would be no
+// number: such a loss is 0, and so are its gradients.
+at::Tensor scaled_loss(const LayerSpec& layer, const Tensors& outputs, const at::Tensor& labels,
+                       double scale) {
+  if (scale == 0) return outputs.at(0).sum() * 0;
+  return layer.loss(outputs, labels) * scale;
+}
+
 }  // namespace
 
 StageRunner::StageRunner(const StageContext& context, StageWork work, AddGradients add_gradients)
@@ -180,7 +188,9 @@ LayerLoss StageRunner::add_loss(const Place& place, const Data& data, const Tens
   const SteadyTime start = recorder_.now();
   const c10::AutoGradMode grad_mode(graph != nullptr);
   const LayerSpec& layer = model_.layers[place.layer.index()];
-  const at::Tensor loss = layer.loss(outputs, data.samples->labels) * data.loss_scale;
+  const auto counted = data.label_scales.find(place.layer);
+  const double scale = counted == data.label_scales.end() ? data.loss_scale : counted->second;
+  const at::Tensor loss = scaled_loss(layer, outputs, data.samples->labels, scale);
   LayerLoss told{.layer = place.layer};
   if (recorder_.compute().lanes() != nullptr) {
     told.unread = loss.detach();

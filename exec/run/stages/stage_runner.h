@@ -50,6 +50,8 @@ class StageRunner {
     double loss_scale = 1;  // multiplies every loss before the backward
     RandomKey key;
     PrefixFeatures features = {};  // cached outputs, whose layers do not run; on the host
+    // In place of `loss_scale`, for layers whose losses count labels (LayerSpec::count_labels).
+    std::map<LayerId, double> label_scales = {};
   };
   struct Forwarded {
     EdgeTensors outputs;  // of edges that leave the stage, detached

@@ -88,7 +88,7 @@ class MemberRun {
     return {
         .micro_batches = [this](const SampleRange& range) { return loader_.take(range); },
         .cache_numbers = [this](const SampleRange& range) { return loader_.cache_numbers(range); },
-        .part = [this](SamplePart part) -> const Samples& { return samples_of(part); },
+        .part = [this](SamplePart part) -> const SampleSource& { return samples_of(part); },
         .join = join_,
         .connect = connect_,
         .expect = [this](const SampleRange& range) { loader_.expect(range); }};
@@ -97,12 +97,12 @@ class MemberRun {
  private:
   void make_cache() {
     const ModelSpec& model = pool_->model();
-    cache_.emplace(model, example_outputs(model, narrow(data_.train, 0, 1)), data_.train.count(),
+    cache_.emplace(model, example_outputs(model, data_.train.narrow(0, 1)), data_.train.count(),
                    files_, cache_options(config_, /*over_processes=*/true));
     pool_->attach(*cache_);
   }
 
-  const Samples& samples_of(SamplePart part) const {
+  const SampleSource& samples_of(SamplePart part) const {
     switch (part) {
       case SamplePart::kTest:
         return data_.test;
@@ -117,7 +117,7 @@ class MemberRun {
   RunConfig config_;
   Dataset data_;
   SampleLoader loader_;
-  Samples probe_;
+  SampleSource probe_;
   RunOptions options_;
   std::shared_ptr<PeerLinks> links_;
   RunWorld::Join join_;

@@ -123,7 +123,7 @@ Plan plan_for(Run& run, const Options& options, bool caches) {
 
 std::unique_ptr<PrefixCache> make_cache(const Room& room, Run& run, const Options& options,
                                         const Dataset& data, const WatchedFiles& files) {
-  const auto outputs = run.outputs(narrow(data.train, 0, 1));
+  const auto outputs = run.outputs(data.train.narrow(0, 1));
   // All features between blocks have one size.
   const auto slot = (static_cast<std::int64_t>(outputs[0][0].nbytes()) + 63) / 64 * 64;
   const StoreLimits limits{Bytes{room.in_memory * slot}, Bytes{room.on_disk * slot},

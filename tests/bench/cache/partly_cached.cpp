@@ -66,7 +66,7 @@ struct Course {
 Course begin(const Options& options, const RunConfig& config, const Dataset& data,
              const FileSystem& files, int percent) {
   Course course{.percent = percent};
-  course.run = std::make_unique<Run>(make_vit(config.model), config.optimizer, config.seed, 1);
+  course.run = std::make_unique<Run>(make_model(config.model), config.optimizer, config.seed, 1);
   Run& run = *course.run;
   Plan plan;
   plan.model_hash = model_hash(run.structure());
@@ -80,7 +80,7 @@ Course begin(const Options& options, const RunConfig& config, const Dataset& dat
       make_pipeline(static_cast<int>(run.model().layers.size()), {}, {DeviceId{0}},
                     {MicroBatchId{0}, MicroBatchId{kBatch / options.micro_batch - 1}})};
   if (percent > 0) {
-    const auto outputs = run.outputs(narrow(data.train, 0, 1));
+    const auto outputs = run.outputs(data.train.narrow(0, 1));
     const auto feature = static_cast<std::int64_t>(outputs[0][0].nbytes());
     const Bytes room{data.train.count() * percent / 100 * ((feature + 63) / 64 * 64)};
     course.cache = std::make_unique<PrefixCache>(run.model(), outputs, data.train.count(), files,

@@ -67,7 +67,7 @@ po::options_description describe_flags() {
 
 RunConfig default_config() {
   RunConfig config;
-  config.model = {
+  config.model = VitConfig{
       .image = 16, .channels = 3, .patch = 4, .dim = 192, .blocks = 8, .heads = 3, .classes = 10};
   config.data.kind = DataConfig::Kind::kSynthetic;
   config.data.train_samples = 512;

@@ -265,7 +265,7 @@ TEST_F(DurableTraining, PassesOverACheckpointOfOtherWeightsThanTheJournalRecorde
 TEST_F(DurableTraining, BelongsToOneProcessAtATime) {
   (void)train_for(5);
   options_.durable->resume = true;
-  const ModelSpec model = make_vit(options_.config.model);
+  const ModelSpec model = make_model(options_.config.model);
   const DurableRun run(*options_.durable, model,
                        identify_run(options_.config, model_hash(options_.profile), data_, 18));
   try {
@@ -285,8 +285,26 @@ TEST_F(DurableTraining, OfOtherSamplesIsAnotherRun) {
   narrow.precision = Precision::kBf16;
   EXPECT_NE(identify_run(narrow, "a", data_, 18), same);
   EXPECT_EQ(identify_run(narrow, "a", data_, 18).keys.at("precision"), "bf16");
-  data_.train.inputs.at(0).view(-1)[7] += 1;
+  data_.train.whole().inputs.at(0).view(-1)[7] += 1;
   EXPECT_NE(identify_run(options_.config, "a", data_, 18), same);
+}
+
+// Two of the schedules keep the key that they had when a boolean named them, so that their runs can
+// be continued.
+TEST_F(DurableTraining, WithAnotherOptimizerIsAnotherRun) {
+  RunConfig config = options_.config;
+  const auto keys = [&] { return identify_run(config, "a", data_, 18).keys; };
+  config.optimizer.schedule = RateSchedule::kCosine;
+  EXPECT_EQ(keys().at("optimizer.cosine"), "true");
+  EXPECT_FALSE(keys().contains("optimizer.schedule"));
+  config.optimizer.schedule = RateSchedule::kConstant;
+  EXPECT_EQ(keys().at("optimizer.cosine"), "false");
+  EXPECT_FALSE(keys().contains("optimizer.schedule"));
+  config.optimizer.schedule = RateSchedule::kLinear;
+  EXPECT_EQ(keys().at("optimizer.schedule"), "linear");
+  EXPECT_FALSE(keys().contains("optimizer.cosine"));
+  config.optimizer.groups = {{"*.bias", 0, 1}};
+  EXPECT_EQ(keys().at("optimizer.groups.0.match"), "*.bias");
 }
 
 TEST_F(DurableTraining, WithWeightVersionsIsRefused) {

@@ -41,14 +41,14 @@ TEST(RunConfig, ReadsEveryKey) {
     "freeze": {"alpha": 0.333333, "start_epoch": 11, "interval_epochs": 2},
     "reduction": "fast", "message_order": "as-sent", "deadline_seconds": 2.5})");
   const RunConfig expected{
-      .model = {.image = 32,
-                .channels = 3,
-                .patch = 4,
-                .dim = 96,
-                .blocks = 12,
-                .heads = 3,
-                .classes = 100,
-                .dropout = 0.1},
+      .model = VitConfig{.image = 32,
+                         .channels = 3,
+                         .patch = 4,
+                         .dim = 96,
+                         .blocks = 12,
+                         .heads = 3,
+                         .classes = 100,
+                         .dropout = 0.1},
       .data = {.kind = DataConfig::Kind::kSynthetic,
                .path = "",
                .train_samples = 1000,
@@ -59,7 +59,7 @@ TEST(RunConfig, ReadsEveryKey) {
                     .learning_rate = 0.1,
                     .weight_decay = 0,
                     .momentum = 0.5,
-                    .cosine = false,
+                    .schedule = RateSchedule::kConstant,
                     .warm_up_steps = 1'000'000'000,
                     .clip_norm = 1.5},
       .epochs = 7,
@@ -75,6 +75,16 @@ TEST(RunConfig, ReadsEveryKey) {
       .deadline_seconds = 2.5};
   EXPECT_EQ(config, expected);
   EXPECT_EQ(parse(to_json(expected)), expected);
+}
+
+TEST(RunConfig, ReadsAModelOfAnotherKind) {
+  const RunConfig config = parse(with_members(
+      R"("model": {"kind": "decoder", "tokens": 9, "expansion": 2},
+      "data": {"kind": "synthetic"})"));
+  EXPECT_EQ(config.model, ModelChoice(DecoderConfig{.tokens = 9, .expansion = 2}));
+  EXPECT_NE(to_json(config).find(R"("model": {"kind": "decoder", "vocabulary": 64, )"),
+            std::string::npos);
+  EXPECT_EQ(parse(to_json(config)), config);
 }
 
 TEST(RunConfig, ReadsAGrammar) {
@@ -122,7 +132,7 @@ TEST(RunConfig, IsWrittenWithItsDefaults) {
             R"("classes": 10, "dropout": 0},
   "data": {"kind": "digits", "path": "", "validation_percent": 0},
   "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9, )"
-            R"("beta2": 0.999, "epsilon": 1e-08, "cosine": true, "warm_up_steps": 0, )"
+            R"("beta2": 0.999, "epsilon": 1e-08, "schedule": "cosine", "warm_up_steps": 0, )"
             R"("clip_norm": 0},
   "epochs": 20,
   "batch_size": 32,
@@ -142,15 +152,16 @@ RunConfig draw_config(std::uint64_t seed) {
   };
   const auto fraction = [&] { return std::uniform_real_distribution<double>(0, 1)(engine); };
   RunConfig config;
-  config.model.heads = draw(1, 16);
-  config.model.dim = config.model.heads * draw(1, 64);
-  config.model.dropout = fraction();
+  VitConfig model;
+  model.heads = draw(1, 16);
+  model.dim = model.heads * draw(1, 64);
+  model.dropout = fraction();
   config.data.validation_percent = draw(0, 90);
   config.data.path = draw(0, 1) == 0 ? "" : "a \"b\"\\\n\xc3\xa9/c.gz";
   config.optimizer.learning_rate = std::ldexp(fraction() + 0.1, draw(-900, 24));
   config.optimizer.epsilon = std::ldexp(1.0, draw(-1074, 0));
   config.optimizer.beta2 = fraction();
-  config.optimizer.cosine = draw(0, 1) == 0;
+  config.optimizer.schedule = static_cast<RateSchedule>(draw(0, 2));
   config.optimizer.warm_up_steps = draw(0, 1'000'000'000);
   config.batch_size = draw(1, 1000);
   if (draw(0, 1) == 0) config.batch_growth = BatchGrowth::kWithPipelines;
@@ -166,11 +177,32 @@ RunConfig draw_config(std::uint64_t seed) {
                    .train_samples = draw(1, 9999),
                    .test_samples = 1,
                    .seed = engine() >> 11};
-    config.model.patch = draw(1, 16);
-    config.model.image = config.model.patch * draw(1, 16);
-    config.model.channels = draw(1, 3);
-    config.model.classes = draw(2, 1000);
+    model.patch = draw(1, 16);
+    model.image = model.patch * draw(1, 16);
+    model.channels = draw(1, 3);
+    model.classes = draw(2, 1000);
   }
+  if (draw(0, 3) == 0) {
+    config.data = {};
+    config.data.kind = DataConfig::Kind::kTensors;
+    config.data.files = {.train = {"a b", "c\\"}, .test = {"d"}, .validation = {}};
+    if (draw(0, 1) == 0) config.data.files.validation = {"e"};
+    if (draw(0, 1) == 0) {
+      const auto channels = static_cast<std::size_t>(model.channels);
+      config.data.files.normalization = {std::vector<double>(channels, fraction() - 0.5),
+                                         std::vector<double>(channels, fraction() + 0.01)};
+    }
+  }
+  if (draw(0, 2) == 0) {
+    config.augmentation.kind = AugmentationConfig::Kind::kCrop;
+    config.augmentation.pixels = draw(0, 1000);
+    config.augmentation.flip = draw(0, 1) == 0;
+  }
+  config.model = model;
+  if (draw(0, 1) == 0) {
+    config.optimizer.groups = {{"*.bias", 0, fraction()}, {"classifier.?*", fraction(), 1e9}};
+  }
+  config.freeze.freeze_untrainable = draw(0, 1) == 0;
   return config;
 }
 
@@ -246,8 +278,35 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("model": {"classes": 9})", "`9` at $.model.classes",
        "10 or more for ten digits, or data of kind \"synthetic\""},
       {R"("model": [])", "an array at $.model", "an object"},
+      {R"("model": {"kind": "decoder"})", R"(`"decoder"` at $.model.kind)",
+       "a model that reads images, for the digits, or data of kind \"synthetic\""},
+      {R"("model": {"kind": "mlp", "classes": 9})", "`9` at $.model.classes",
+       "10 or more for ten digits, or data of kind \"synthetic\""},
+      {R"("model": {"kind": "encoder"}, "data": {"kind": "random-hierarchy"})",
+       R"(`"random-hierarchy"` at $.data.kind)",
+       "a model that reads images, or data of kind \"synthetic\""},
+      {R"("model": {"kind": "encoder"}, "data": {"kind": "synthetic"}, )"
+       R"("augmentation": {"kind": "shift"})",
+       R"(`"shift"` at $.augmentation.kind)", "\"none\", or a model that reads images"},
       {R"("data": {"kind": "cifar"})", "`\"cifar\"` at $.data.kind",
-       R"("digits", "synthetic" or "random-hierarchy")"},
+       R"("digits", "synthetic", "random-hierarchy" or "tensors")"},
+      {R"("data": {"kind": "tensors", "train": "a"})", "no key \"test\" at $.data", "it"},
+      {R"("data": {"kind": "tensors", "train": [], "test": "a"})", "no file at $.data.train",
+       "at least one"},
+      {R"("data": {"kind": "tensors", "train": "a", "test": ["b"], "validation": "c",
+        "validation_percent": 5})",
+       "`5` at $.data.validation_percent", "0 beside \"validation\""},
+      {R"("data": {"kind": "tensors", "train": "a", "test": "b",
+        "normalization": {"mean": [0, 1], "deviation": [1]}})",
+       "2 means and 1 deviations at $.data.normalization.deviation",
+       "one of each for each channel"},
+      {R"("data": {"kind": "tensors", "train": "a", "test": "b",
+        "normalization": {"mean": [0, 1], "deviation": [1, 2]}})",
+       "a normalization of 2 channels at $.data.normalization",
+       "one for each channel of the images that the model reads"},
+      {R"("augmentation": {"kind": "crop", "pixels": 1})",
+       R"(the unknown key "pixels" at $.augmentation)",
+       R"(no keys but "kind", "padding", "flip", "variants")"},
       {R"("data": {"kind": 1})", "`1` at $.data.kind", "a string"},
       {R"("data": {"train_samples": 5})", R"(the unknown key "train_samples" at $.data)",
        R"(no keys but "kind", "path", "validation_percent")"},
@@ -268,8 +327,22 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        "a number from 0 to 1000000000"},
       {R"("optimizer": {"momentum": 0.5})", R"(the unknown key "momentum" at $.optimizer)",
        R"(no keys but "kind", "learning_rate", "weight_decay", "beta1", "beta2", "epsilon", )"
-       R"("cosine", "warm_up_steps", "clip_norm")"},
+       R"("schedule", "cosine", "warm_up_steps", "clip_norm", "groups")"},
       {R"("optimizer": {"cosine": 1})", "`1` at $.optimizer.cosine", "`true` or `false`"},
+      {R"("optimizer": {"schedule": "step"})", R"(`"step"` at $.optimizer.schedule)",
+       R"("cosine", "linear" or "constant")"},
+      {R"("optimizer": {"schedule": "linear", "cosine": true})",
+       R"("cosine" beside "schedule" at $.optimizer.cosine)",
+       R"(one of them: "cosine": true is "schedule": "cosine", and false "constant")"},
+      {R"("optimizer": {"groups": [{"weight_decay": 0}]})",
+       R"(an object without "match" at $.optimizer.groups[0])", R"(the key "match")"},
+      {R"("optimizer": {"groups": [{"match": ""}]})", R"(`""` at $.optimizer.groups[0].match)",
+       "a pattern of parameters' names"},
+      {R"("optimizer": {"groups": [{"match": "*", "learning_rate_scale": -1}]})",
+       "`-1` at $.optimizer.groups[0].learning_rate_scale", "a number from 0 to 1000000000"},
+      {R"("optimizer": {"groups": [{"match": "*.bias"}, {"match": "vit.*.lora_?"}]})",
+       R"(`"vit.*.lora_?"` at $.optimizer.groups[1].match)",
+       "a pattern that matches the name of a parameter of the model"},
       {R"("optimizer": {"warm_up_steps": -1})", "`-1` at $.optimizer.warm_up_steps", steps},
       {R"("optimizer": {"warm_up_steps": 1.5})", "`1.5` at $.optimizer.warm_up_steps", steps},
       {R"("optimizer": {"warm_up_steps": 1000000001})", "`1000000001` at $.optimizer.warm_up_steps",
@@ -381,6 +454,10 @@ TEST(FreezeConfig, IsThatOfTheModel) {
                 .mask->blocks(),
             8);
   EXPECT_THROW(freeze_of(R"({"policy": {"kind": "static", "mask": "0111"}})"), InputError);
+  const std::string mlp = R"("model": {"kind": "mlp", "widths": [4, 4, 4]}, "freeze": )";
+  EXPECT_NO_THROW(parse(with_members(mlp + R"({"policy": {"kind": "static", "mask": "0111"}})")));
+  EXPECT_THROW(parse(with_members(mlp + R"({"policy": {"kind": "static", "mask": "01111"}})")),
+               InputError);
   EXPECT_THROW(freeze_of(R"({"policy": {"kind": "random", "active_layers": 7}})"), InputError);
   EXPECT_THROW(freeze_of(R"({"policy": {"kind": "none", "alpha": 0.5}})"), InputError);
   EXPECT_THROW(freeze_of(R"({"alpha": 0.5, "policy": {"kind": "none"}})"), InputError);
@@ -388,7 +465,7 @@ TEST(FreezeConfig, IsThatOfTheModel) {
 }
 
 TEST(LearningRate, FallsAlongHalfACosine) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true};
+  const OptimizerConfig config{.learning_rate = 0.5, .schedule = RateSchedule::kCosine};
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 120), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate(config, 40, 120), 0.375);  // cos 60 degrees = 1/2
   EXPECT_DOUBLE_EQ(learning_rate(config, 60, 120), 0.25);
@@ -398,7 +475,8 @@ TEST(LearningRate, FallsAlongHalfACosine) {
 }
 
 TEST(LearningRate, RisesInEqualPartsBeforeTheCosine) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true, .warm_up_steps = 4};
+  const OptimizerConfig config{
+      .learning_rate = 0.5, .schedule = RateSchedule::kCosine, .warm_up_steps = 4};
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 124), 0.125);
   EXPECT_DOUBLE_EQ(learning_rate(config, 1, 124), 0.25);
   EXPECT_DOUBLE_EQ(learning_rate(config, 2, 124), 0.375);
@@ -411,21 +489,72 @@ TEST(LearningRate, RisesInEqualPartsBeforeTheCosine) {
 }
 
 TEST(LearningRate, OnlyRisesInARunNoLongerThanItsWarmUp) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true, .warm_up_steps = 4};
+  const OptimizerConfig config{
+      .learning_rate = 0.5, .schedule = RateSchedule::kCosine, .warm_up_steps = 4};
   EXPECT_DOUBLE_EQ(learning_rate(config, 1, 2), 0.25);
   EXPECT_DOUBLE_EQ(learning_rate(config, 3, 4), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate(config, 4, 4), 0.5);
 }
 
 TEST(LearningRate, StaysAfterTheWarmUpWithoutTheCosine) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = false, .warm_up_steps = 2};
+  const OptimizerConfig config{
+      .learning_rate = 0.5, .schedule = RateSchedule::kConstant, .warm_up_steps = 2};
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 10), 0.25);
   EXPECT_EQ(learning_rate(config, 1, 10), 0.5);
   EXPECT_EQ(learning_rate(config, 9, 10), 0.5);
 }
 
+// PyTorch's LambdaLR with the function of get_linear_schedule_with_warmup (transformers 4.57.6),
+// which counts steps from 0 and changes nothing in the first.
+double linear_with_warmup(int step, int warm_up, int steps) {
+  if (step < warm_up) return static_cast<double>(step) / std::max(1, warm_up);
+  return std::max(0.0, static_cast<double>(steps - step) / std::max(1, steps - warm_up));
+}
+
+TEST(LearningRate, FallsAlongALineAsThatOfTransformers) {
+  for (const int warm_up : {0, 1, 4, 30}) {
+    const OptimizerConfig config{
+        .learning_rate = 0.5, .schedule = RateSchedule::kLinear, .warm_up_steps = warm_up};
+    for (int step = 0; step <= 50; ++step) {
+      const int place = step < warm_up ? step + 1 : step;
+      EXPECT_DOUBLE_EQ(learning_rate(config, step, 50),
+                       0.5 * linear_with_warmup(place, warm_up, 50))
+          << "step " << step << ", warm-up of " << warm_up;
+    }
+  }
+  const OptimizerConfig rising{.schedule = RateSchedule::kLinear, .warm_up_steps = 4};
+  EXPECT_EQ(learning_rate(rising, 4, 4), rising.learning_rate);
+}
+
+TEST(RunConfig, TakesTheOldBooleanForTwoOfTheSchedules) {
+  const auto schedule = [](const std::string& text) {
+    return parse(with_members(R"("optimizer": {)" + text + "}")).optimizer.schedule;
+  };
+  EXPECT_EQ(schedule(R"("cosine": true)"), RateSchedule::kCosine);
+  EXPECT_EQ(schedule(R"("cosine": false)"), RateSchedule::kConstant);
+  EXPECT_EQ(schedule(R"("schedule": "cosine")"), RateSchedule::kCosine);
+  EXPECT_EQ(schedule(R"("schedule": "linear")"), RateSchedule::kLinear);
+  EXPECT_EQ(schedule(R"("schedule": "constant")"), RateSchedule::kConstant);
+}
+
+TEST(RunConfig, GivesAGroupWhatItLeavesOut) {
+  const OptimizerConfig config = parse(with_members(R"("optimizer": {"weight_decay": 0.25, "groups":
+      [{"match": "*norm*"}, {"match": "*.bias", "weight_decay": 0, "learning_rate_scale": 2}]})"))
+                                     .optimizer;
+  const std::vector<ParameterGroup> expected{{"*norm*", 0.25, 1}, {"*.bias", 0, 2}};
+  EXPECT_EQ(config.groups, expected);
+}
+
+TEST(FreezeConfig, TakesUntrainableBlocksInBothForms) {
+  EXPECT_FALSE(freeze_of("{}").freeze_untrainable);
+  EXPECT_TRUE(freeze_of(R"({"freeze_untrainable": true})").freeze_untrainable);
+  EXPECT_TRUE(freeze_of(R"({"alpha": 0.5, "freeze_untrainable": true})").freeze_untrainable);
+  EXPECT_TRUE(
+      freeze_of(R"({"policy": {"kind": "none"}, "freeze_untrainable": true})").freeze_untrainable);
+}
+
 TEST(LearningRate, StaysWithoutTheCosine) {
-  const OptimizerConfig config{.learning_rate = 0.5, .cosine = false};
+  const OptimizerConfig config{.learning_rate = 0.5, .schedule = RateSchedule::kConstant};
   EXPECT_EQ(learning_rate(config, 0, 10), 0.5);
   EXPECT_EQ(learning_rate(config, 9, 10), 0.5);
 }

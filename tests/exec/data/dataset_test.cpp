@@ -46,7 +46,9 @@ std::string row(const std::string& pixel, const std::string& label) {
   return text + label + "\n";
 }
 
-bool same_bits(const Samples& a, const Samples& b) {
+bool same_bits(const SampleSource& one, const SampleSource& other) {
+  const Samples a = one.whole();
+  const Samples b = other.whole();
   return at::equal(a.inputs.at(0), b.inputs.at(0)) && at::equal(a.labels, b.labels);
 }
 
@@ -101,21 +103,21 @@ TEST(Digits, HoldOneFifthRoundedUpForTheTest) {
   EXPECT_EQ(digits.train.count(), 1437);
   EXPECT_EQ(digits.test.count(), 360);
   EXPECT_EQ(digits.classes, 10);
-  EXPECT_EQ(digits.train.inputs[0].sizes(), (at::IntArrayRef{1437, 1, 8, 8}));
-  EXPECT_EQ(digits.test.inputs[0].scalar_type(), at::kFloat);
-  EXPECT_EQ(digits.test.labels.scalar_type(), at::kLong);
-  EXPECT_TRUE(digits.train.inputs[0].is_contiguous());
+  EXPECT_EQ(digits.train.whole().inputs[0].sizes(), (at::IntArrayRef{1437, 1, 8, 8}));
+  EXPECT_EQ(digits.test.whole().inputs[0].scalar_type(), at::kFloat);
+  EXPECT_EQ(digits.test.whole().labels.scalar_type(), at::kLong);
+  EXPECT_TRUE(digits.train.whole().inputs[0].is_contiguous());
 }
 
 TEST(Digits, KeepEveryPixelAndLabelOfTheFile) {
   const Dataset digits = read_shipped();
   // The sum of all pixels, and the samples by class, were counted in the file by another program.
-  const at::Tensor train = (digits.train.inputs[0] + 1) * 8;
-  const at::Tensor test = (digits.test.inputs[0] + 1) * 8;
+  const at::Tensor train = (digits.train.whole().inputs[0] + 1) * 8;
+  const at::Tensor test = (digits.test.whole().inputs[0] + 1) * 8;
   EXPECT_EQ(train.to(at::kLong).sum().item<std::int64_t>() +
                 test.to(at::kLong).sum().item<std::int64_t>(),
             561718);
-  const at::Tensor labels = at::cat({digits.train.labels, digits.test.labels});
+  const at::Tensor labels = at::cat({digits.train.whole().labels, digits.test.whole().labels});
   const std::array<std::int64_t, 10> expected{178, 182, 177, 183, 181, 182, 181, 179, 174, 180};
   const at::Tensor counts = at::bincount(labels);
   ASSERT_EQ(counts.size(0), 10);
@@ -126,13 +128,13 @@ TEST(Digits, KeepEveryPixelAndLabelOfTheFile) {
 
 TEST(Digits, MapGreysToMinusOneToOne) {
   const Dataset digits = read_shipped();
-  EXPECT_EQ(digits.train.inputs[0].min().item<float>(), -1.0F);
-  EXPECT_EQ(digits.train.inputs[0].max().item<float>(), 1.0F);
+  EXPECT_EQ(digits.train.whole().inputs[0].min().item<float>(), -1.0F);
+  EXPECT_EQ(digits.train.whole().inputs[0].max().item<float>(), 1.0F);
 }
 
 TEST(Digits, MixTheWritersInBothParts) {
   const Dataset digits = read_shipped();
-  EXPECT_GT(at::bincount(digits.test.labels).min().item<std::int64_t>(), 20);
+  EXPECT_GT(at::bincount(digits.test.whole().labels).min().item<std::int64_t>(), 20);
   EXPECT_TRUE(same_bits(digits.test, read_shipped().test));
 }
 
@@ -144,7 +146,7 @@ TEST_F(DigitsFile, MayHaveSeveralMembersAndNoLastNewline) {
   EXPECT_EQ(digits.train.count(), 2);
   ASSERT_EQ(digits.test.count(), 1);
   std::map<std::int64_t, float> pixel_of_label;
-  for (const Samples& part : {digits.train, digits.test}) {
+  for (const Samples& part : {digits.train.whole(), digits.test.whole()}) {
     for (std::int64_t i = 0; i < part.count(); ++i) {
       pixel_of_label[part.labels[i].item<std::int64_t>()] =
           part.inputs[0][i][0][7][7].item<float>();
@@ -213,14 +215,15 @@ TEST(Synthetic, RepeatsItsBits) {
   const Dataset b = make_synthetic(20, 7, 3, 4, 5, 11);
   EXPECT_TRUE(same_bits(a.train, b.train));
   EXPECT_TRUE(same_bits(a.test, b.test));
-  EXPECT_FALSE(at::equal(a.train.inputs[0], make_synthetic(20, 7, 3, 4, 5, 12).train.inputs[0]));
+  EXPECT_FALSE(at::equal(a.train.whole().inputs[0],
+                         make_synthetic(20, 7, 3, 4, 5, 12).train.whole().inputs[0]));
   EXPECT_TRUE(same_bits(a.train, make_synthetic(20, 9, 3, 4, 5, 11).train));
 }
 
 TEST(Synthetic, HasTheAskedShape) {
   const Dataset data = make_synthetic(6, 4, 3, 8, 10, 0);
-  EXPECT_EQ(data.train.inputs[0].sizes(), (at::IntArrayRef{6, 3, 8, 8}));
-  EXPECT_EQ(data.test.inputs[0].sizes(), (at::IntArrayRef{4, 3, 8, 8}));
+  EXPECT_EQ(data.train.whole().inputs[0].sizes(), (at::IntArrayRef{6, 3, 8, 8}));
+  EXPECT_EQ(data.test.whole().inputs[0].sizes(), (at::IntArrayRef{4, 3, 8, 8}));
   EXPECT_EQ(data.train.count(), 6);
   EXPECT_EQ(data.test.count(), 4);
   EXPECT_EQ(data.channels, 3);
@@ -231,14 +234,15 @@ TEST(Synthetic, HasTheAskedShape) {
 // A least-squares fit of the training part finds the map again, far above the 1 in 4 of chance.
 TEST(Synthetic, CanBeLearnedByALinearMap) {
   const Dataset data = make_synthetic(2000, 500, 1, 4, 4, 3);
-  const at::Tensor inputs = data.train.inputs[0].flatten(1).to(at::kDouble);
-  const at::Tensor targets = at::one_hot(data.train.labels, 4).to(at::kDouble);
+  const at::Tensor inputs = data.train.whole().inputs[0].flatten(1).to(at::kDouble);
+  const at::Tensor targets = at::one_hot(data.train.whole().labels, 4).to(at::kDouble);
   const at::Tensor map =
       at::linalg_inv(inputs.t().mm(inputs)).mm(inputs.t()).mm(targets - targets.mean(0));
-  const at::Tensor guesses = data.test.inputs[0].flatten(1).to(at::kDouble).mm(map).argmax(1);
-  const auto right = (guesses == data.test.labels).sum().item<std::int64_t>();
+  const at::Tensor guesses =
+      data.test.whole().inputs[0].flatten(1).to(at::kDouble).mm(map).argmax(1);
+  const auto right = (guesses == data.test.whole().labels).sum().item<std::int64_t>();
   EXPECT_GT(right, 400);
-  EXPECT_GT(at::bincount(data.train.labels, {}, 4).min().item<std::int64_t>(), 100);
+  EXPECT_GT(at::bincount(data.train.whole().labels, {}, 4).min().item<std::int64_t>(), 100);
 }
 
 TEST(Gather, TakesTheRowsOfTheOrder) {
@@ -249,8 +253,8 @@ TEST(Gather, TakesTheRowsOfTheOrder) {
   EXPECT_TRUE(part.inputs[0].is_contiguous());
   for (std::int64_t i = 0; i < 3; ++i) {
     const std::int64_t index = order[static_cast<std::size_t>(4 + i)];
-    EXPECT_TRUE(at::equal(part.inputs[0][i], data.train.inputs[0][index]) &&
-                at::equal(part.labels[i], data.train.labels[index]));
+    EXPECT_TRUE(at::equal(part.inputs[0][i], data.train.whole().inputs[0][index]) &&
+                at::equal(part.labels[i], data.train.whole().labels[index]));
   }
 }
 

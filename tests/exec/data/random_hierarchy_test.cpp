@@ -81,13 +81,8 @@ Symbols read_pixels(const at::Tensor& image, std::int64_t leaves) {
   return sentence;
 }
 
-VitConfig model_of(const HierarchyConfig& shape, int image, int classes) {
-  VitConfig model;
-  model.image = image;
-  model.channels = shape.symbols;
-  model.patch = 1;
-  model.classes = classes;
-  return model;
+SampleForm model_of(const HierarchyConfig& shape, int image, int classes) {
+  return image_form(shape.symbols, image, classes);
 }
 
 TEST(RandomHierarchy, NoRightSideBelongsToTwoSymbols) {
@@ -141,10 +136,10 @@ TEST(RandomHierarchy, GivesEverySentenceOfASmallGrammarOnce) {
     ASSERT_EQ(expected.size(), 24U) << "all different";
     const Dataset data = make_random_hierarchy(shape, 17, 7, model_of(shape, 2, 3), seed);
     std::map<Symbols, int> found;
-    for (const Samples* part : {&data.train, &data.test}) {
-      for (std::int64_t i = 0; i < part->count(); ++i) {
-        found[read_pixels(part->inputs[0][i], 4)] =
-            static_cast<int>(part->labels[i].item<std::int64_t>());
+    for (const Samples& part : {data.train.whole(), data.test.whole()}) {
+      for (std::int64_t i = 0; i < part.count(); ++i) {
+        found[read_pixels(part.inputs[0][i], 4)] =
+            static_cast<int>(part.labels[i].item<std::int64_t>());
       }
     }
     EXPECT_EQ(found, expected);
@@ -185,11 +180,11 @@ TEST(RandomHierarchy, PartsHaveNoSentenceTwiceAndAllClassesAlike) {
   const HierarchyConfig shape{.levels = 3, .symbols = 8, .synonyms = 2, .branching = 2};
   const Dataset data = make_random_hierarchy(shape, 611, 300, model_of(shape, 3, 8), 3);
   std::set<Symbols> seen;
-  for (const Samples* part : {&data.train, &data.test}) {
-    for (std::int64_t i = 0; i < part->count(); ++i) {
-      EXPECT_TRUE(seen.insert(read_pixels(part->inputs[0][i], 8)).second) << i;
+  for (const Samples& part : {data.train.whole(), data.test.whole()}) {
+    for (std::int64_t i = 0; i < part.count(); ++i) {
+      EXPECT_TRUE(seen.insert(read_pixels(part.inputs[0][i], 8)).second) << i;
     }
-    const at::Tensor counts = at::bincount(part->labels, {}, 8);
+    const at::Tensor counts = at::bincount(part.labels, {}, 8);
     EXPECT_LE((counts.max() - counts.min()).item<std::int64_t>(), 1);
   }
   EXPECT_EQ(seen.size(), 911U);
@@ -198,7 +193,7 @@ TEST(RandomHierarchy, PartsHaveNoSentenceTwiceAndAllClassesAlike) {
 TEST(RandomHierarchy, IsPixelsOfMeanZeroAndVarianceOneOverTheSymbols) {
   const HierarchyConfig shape{.levels = 3, .symbols = 5, .synonyms = 2, .branching = 2};
   const Dataset data = make_random_hierarchy(shape, 40, 10, model_of(shape, 3, 5), 6);
-  const at::Tensor images = data.train.inputs[0].to(at::kDouble);
+  const at::Tensor images = data.train.whole().inputs[0].to(at::kDouble);
   EXPECT_EQ(images.sizes(), (at::IntArrayRef{40, 5, 3, 3}));
   const at::Tensor leaves = images.flatten(2).narrow(2, 0, 8);
   EXPECT_LT(leaves.sum(1).abs().max().item<double>(), 1e-6);
@@ -216,10 +211,11 @@ TEST(RandomHierarchy, IsTheSameOnEveryMachine) {
   const Dataset data = make_random_hierarchy(shape, 4, 2, model_of(shape, 2, 2), 5);
   std::vector<Symbols> sentences;
   for (std::int64_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(data.train.labels[i].item<std::int64_t>(), i % 2);
-    sentences.push_back(read_pixels(data.train.inputs[0][i], 4));
+    EXPECT_EQ(data.train.whole().labels[i].item<std::int64_t>(), i % 2);
+    sentences.push_back(read_pixels(data.train.whole().inputs[0][i], 4));
   }
-  for (std::int64_t i = 0; i < 2; ++i) sentences.push_back(read_pixels(data.test.inputs[0][i], 4));
+  for (std::int64_t i = 0; i < 2; ++i)
+    sentences.push_back(read_pixels(data.test.whole().inputs[0][i], 4));
   EXPECT_EQ(
       sentences,
       (std::vector<Symbols>{
@@ -229,7 +225,9 @@ TEST(RandomHierarchy, IsTheSameOnEveryMachine) {
 TEST(RandomHierarchy, DrawsTheSameTrainingPartWhateverIsTested) {
   const HierarchyConfig shape;
   const auto train = [&](int test, std::uint64_t seed) {
-    return make_random_hierarchy(shape, 50, test, model_of(shape, 3, 8), seed).train.inputs[0];
+    return make_random_hierarchy(shape, 50, test, model_of(shape, 3, 8), seed)
+        .train.whole()
+        .inputs[0];
   };
   EXPECT_TRUE(at::equal(train(7, 1), train(90, 1)));
   EXPECT_FALSE(at::equal(train(7, 1), train(7, 2)));
@@ -237,20 +235,21 @@ TEST(RandomHierarchy, DrawsTheSameTrainingPartWhateverIsTested) {
 
 TEST(RandomHierarchy, SaysWhatDataOrModelLack) {
   const HierarchyConfig shape{.levels = 2, .symbols = 3, .synonyms = 2, .branching = 2};
-  const VitConfig model = model_of(shape, 2, 3);
+  const SampleForm model = model_of(shape, 2, 3);
   EXPECT_EQ(find_lacking(shape, 24, model), std::nullopt);
   EXPECT_EQ(find_lacking(shape, 25, model), "25 samples of classes (3) of 8 sentences each");
   EXPECT_EQ(find_lacking(shape, 2, model_of(shape, 1, 3)),
             "image (1) of the model with a pixel for each of 4 leaves");
-  VitConfig grey = model;
-  grey.channels = 1;
-  EXPECT_EQ(find_lacking(shape, 2, grey), "channels (1) of the model equal to symbols (3)");
+  EXPECT_EQ(find_lacking(shape, 2, image_form(1, 2, 3)),
+            "channels (1) of the model equal to symbols (3)");
   EXPECT_EQ(find_lacking(shape, 2, model_of(shape, 2, 5)),
             "synonyms (2) for each of 5 symbols or classes among the 9 right sides of symbols and "
             "branching");
   const HierarchyConfig wide{.levels = 2, .symbols = 1024, .synonyms = 2, .branching = 3};
   EXPECT_EQ(find_lacking(wide, 2, model_of(wide, 3, 3)),
             "symbols (1024) to the power of branching (3) of at most 1048576");
+  EXPECT_EQ(find_lacking(shape, 2, {.inputs = {{InputMeaning::kTokens, {5}, 9}}, .classes = 3}),
+            "a model that reads images, or data of kind \"synthetic\"");
   EXPECT_THROW(make_random_hierarchy(shape, 18, 7, model, 0), std::logic_error);
 }
 

@@ -24,7 +24,7 @@ LoaderConfig make_config(int variants) {
   return config;
 }
 
-Samples make_samples() { return make_synthetic(kSamples, 1, 1, 8, 4, 3).train; }
+Samples make_samples() { return make_synthetic(kSamples, 1, 1, 8, 4, 3).train.whole(); }
 
 // Makes the micro-batches on the spot.
 std::vector<Samples> make_plainly(const Samples& samples, const LoaderConfig& config,

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "tests/exec/models/linear_without_bias.h"
+#include "exec/models/linear_without_bias.h"
 
 namespace frazil {
 namespace {
@@ -29,7 +29,8 @@ ModelSpec two_headed() {
 }
 
 LayerGraph make_graph(const ModelSpec& model, const Tensors& parameters, bool splits) {
-  const LayerActivity activity{.active = true, .input_gradient = true, .weight_gradient = true};
+  const LayerActivity activity{
+      .active = true, .input_gradient = true, .weight_gradient = true, .trains = true};
   return {model,
           LayerId{0},
           parameters,

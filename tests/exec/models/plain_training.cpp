@@ -94,15 +94,16 @@ void freeze(const ModelSpec& model, LayerTensors& parameters, const std::string&
   trained.erase("");
   for (std::size_t l = 0; l < parameters.size(); ++l) {
     for (std::size_t p = 0; p < parameters[l].size(); ++p) {
-      const bool trains = is_active(l) || trained.contains(model.layers[l].parameters[p].tied);
-      parameters[l][p].set_requires_grad(trains);
+      const ParameterSpec& spec = model.layers[l].parameters[p];
+      const bool trains = is_active(l) || trained.contains(spec.tied);
+      parameters[l][p].set_requires_grad(trains && spec.trainable);
     }
   }
 }
 
 Differentiated differentiate(const ModelSpec& model, const LayerTensors& parameters,
                              const Samples& samples, const RandomKey& key, double scale,
-                             Precision precision) {
+                             Precision precision, const std::string& mask) {
   std::optional<PlainAutocast> autocast(std::in_place, precision);
   std::vector<Tensors> outputs;
   Tensors losses;  // losses that something can learn from
@@ -111,7 +112,7 @@ Differentiated differentiate(const ModelSpec& model, const LayerTensors& paramet
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const LayerSpec& layer = model.layers[l];
     const Tensors read = read_edges(model, LayerId{l}, outputs, samples.inputs);
-    bool trains = false;
+    bool trains = !mask.empty() && mask.at(layer.block.index()) == '1';
     for (const at::Tensor& parameter : parameters[l]) {
       if (!parameter.requires_grad()) continue;
       trained.push_back(parameter);
@@ -161,7 +162,7 @@ void add_uses(const ModelSpec& model, LayerTensors& gradients) {
 
 Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& parameters,
                                   const std::vector<Samples>& micro_batches, std::uint64_t seed,
-                                  Step step, Precision precision) {
+                                  Step step, Precision precision, const std::string& mask) {
   std::int64_t samples = 0;
   for (const Samples& some : micro_batches) samples += some.count();
   std::vector<LayerTensors> gradients;
@@ -170,7 +171,7 @@ Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& pa
     const double scale =
         static_cast<double>(micro_batches[m].count()) / static_cast<double>(samples);
     Differentiated one = differentiate(model, parameters, micro_batches[m],
-                                       {seed, step, MicroBatchId{m}}, scale, precision);
+                                       {seed, step, MicroBatchId{m}}, scale, precision, mask);
     whole.losses.insert(whole.losses.end(), one.losses.begin(), one.losses.end());
     gradients.push_back(std::move(one.gradients));
   }

@@ -20,15 +20,17 @@ struct Differentiated {
   LayerTensors gradients;      // undefined where no loss depends on it
 };
 
-// Only parameters of blocks that train, and tied ones that some such block uses, require gradients.
+// Only trainable parameters of blocks that train, and tied ones that some such block uses, require
+// gradients.
 void freeze(const ModelSpec& model, LayerTensors& parameters, const std::string& mask);
 
 // Differentiates one micro-batch, with all losses times `scale`. Detached edges are cut; a layer
-// without a parameter that trains is in evaluation. In bf16 forward and losses run under autocast,
-// entered and left once, with its cache of cast weights, as PyTorch's context does.
+// without a parameter that trains is in evaluation, unless its block trains under `mask`. In bf16
+// forward and losses run under autocast, entered and left once, with its cache of cast weights, as
+// PyTorch's context does.
 Differentiated differentiate(const ModelSpec& model, const LayerTensors& parameters,
                              const Samples& samples, const RandomKey& key, double scale,
-                             Precision precision = Precision::kFp32);
+                             Precision precision = Precision::kFp32, const std::string& mask = {});
 
 // Adds (0 + 1) + (2 + 3), as in the executor's tree of four. Undefined gradients stay undefined.
 LayerTensors add_four(const std::vector<LayerTensors>& gradients);
@@ -38,7 +40,8 @@ void add_uses(const ModelSpec& model, LayerTensors& gradients);
 // Differentiates a whole step of four micro-batches, and adds the gradients.
 Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& parameters,
                                   const std::vector<Samples>& micro_batches, std::uint64_t seed,
-                                  Step step, Precision precision = Precision::kFp32);
+                                  Step step, Precision precision = Precision::kFp32,
+                                  const std::string& mask = {});
 
 // Subtracts rate times gradients from the weights, from a shared tensor once.
 void descend(LayerTensors& parameters, const LayerTensors& gradients, double rate);

@@ -1,46 +1,108 @@
 #include "tests/exec/models/test_models.h"
 
-#include "tests/exec/models/decoder.h"
+#include <ATen/ATen.h>
+
 #include "tests/exec/models/distillation.h"
-#include "tests/exec/models/encoder.h"
-#include "tests/exec/models/small_cnn.h"
-#include "tests/exec/models/uneven_mlp.h"
 
 namespace frazil {
 namespace {
 
 std::string all_active(const ModelSpec& model) { return std::string(model.blocks.size(), '1'); }
 
+// Every row holds at least two tokens.
+at::Tensor draw_mask(const EncoderConfig& c, std::int64_t n, at::Generator& generator) {
+  const at::Tensor lengths = draw_integers({n, 1}, c.tokens - 1, generator) + 2;
+  return at::arange(c.tokens, at::kLong).unsqueeze(0).lt(lengths).to(at::kLong).contiguous();
+}
+
 }  // namespace
 
-TestModel encoder_model() {
-  const EncoderConfig config;
-  TestModel model{.spec = make_encoder(config), .samples = {}, .mask = {}};
-  model.samples = [config](const StepShape& s) { return make_encoder_samples(config, s); };
+DecoderConfig small_decoder() {
+  return {.vocabulary = 18,
+          .tokens = 5,
+          .dim = 16,
+          .blocks = 2,
+          .heads = 2,
+          .expansion = 2,
+          .dropout = 0.1};
+}
+
+EncoderConfig small_encoder() {
+  return {.vocabulary = 20,
+          .segments = 2,
+          .tokens = 5,
+          .dim = 16,
+          .blocks = 2,
+          .heads = 2,
+          .expansion = 2,
+          .classes = 4,
+          .dropout = 0.1};
+}
+
+CnnConfig small_cnn() {
+  return {.image = 6, .channels = 1, .width = 4, .detour = 6, .units = 1, .classes = 5};
+}
+
+MlpConfig uneven_mlp() {
+  return {.image = 2, .channels = 3, .widths = {64, 6, 40, 4, 32, 16}, .classes = 10};
+}
+
+TestModel encoder_model(const EncoderConfig& c) {
+  TestModel model{.spec = make_encoder(c), .samples = {}, .mask = {}};
+  model.samples = [c](const StepShape& shape) {
+    return draw_micro_batches(shape, [&c](at::Generator& generator, std::int64_t n) {
+      Samples samples;
+      samples.inputs = {draw_integers({n, c.tokens}, c.vocabulary, generator),
+                        draw_integers({n, c.tokens}, c.segments, generator),
+                        draw_mask(c, n, generator)};
+      samples.labels = draw_integers({n}, c.classes, generator);
+      return samples;
+    });
+  };
   model.mask = all_active(model.spec);
   return model;
 }
 
 TestModel decoder_model() {
-  const DecoderConfig config;
-  TestModel model{.spec = make_decoder(config), .samples = {}, .mask = {}};
-  model.samples = [config](const StepShape& s) { return make_decoder_samples(config, s); };
+  const DecoderConfig c = small_decoder();
+  TestModel model{.spec = make_decoder(c), .samples = {}, .mask = {}};
+  model.samples = [c](const StepShape& shape) {
+    return draw_micro_batches(shape, [&c](at::Generator& generator, std::int64_t n) {
+      const at::Tensor text = draw_integers({n, c.tokens + 1}, c.vocabulary, generator);
+      return Samples{{text.narrow(1, 0, c.tokens).contiguous()},
+                     text.narrow(1, 1, c.tokens).contiguous()};
+    });
+  };
   model.mask = all_active(model.spec);
   return model;
 }
 
 TestModel uneven_mlp_model() {
-  const UnevenMlpConfig config;
-  TestModel model{.spec = make_uneven_mlp(config), .samples = {}, .mask = {}};
-  model.samples = [config](const StepShape& s) { return make_uneven_mlp_samples(config, s); };
+  const MlpConfig config = uneven_mlp();
+  TestModel model{.spec = make_mlp(config), .samples = {}, .mask = {}};
+  model.samples = [config](const StepShape& shape) {
+    return draw_micro_batches(shape, [&config](at::Generator& generator, std::int64_t n) {
+      return Samples{{draw_normal({n, config.channels * config.image * config.image}, generator)},
+                     draw_integers({n}, config.classes, generator)};
+    });
+  };
+  for (LayerSpec& layer : model.spec.layers) {
+    if (layer.block >= BlockId{3}) layer.block = BlockId{layer.block.value - 1};
+  }
+  model.spec.blocks.erase(model.spec.blocks.begin() + 3);
   model.mask = all_active(model.spec);
   return model;
 }
 
 TestModel small_cnn_model() {
-  const SmallCnnConfig config;
-  TestModel model{.spec = make_small_cnn(config), .samples = {}, .mask = {}};
-  model.samples = [config](const StepShape& s) { return make_small_cnn_samples(config, s); };
+  const CnnConfig config = small_cnn();
+  TestModel model{.spec = make_cnn(config), .samples = {}, .mask = {}};
+  model.samples = [config](const StepShape& shape) {
+    return draw_micro_batches(shape, [&config](at::Generator& generator, std::int64_t n) {
+      return Samples{{draw_normal({n, config.channels, config.image, config.image}, generator)},
+                     draw_integers({n}, config.classes, generator)};
+    });
+  };
   model.mask = all_active(model.spec);
   return model;
 }

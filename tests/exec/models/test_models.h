@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "exec/models/cnn.h"
+#include "exec/models/decoder.h"
+#include "exec/models/encoder.h"
+#include "exec/models/mlp.h"
 #include "exec/models/model_precision.h"
 #include "tests/exec/models/step_samples.h"
 
@@ -23,8 +27,16 @@ struct TestModel {
   int layers() const { return static_cast<int>(spec.layers.size()); }
 };
 
-TestModel encoder_model();
+// These are the kinds of exec/models, as small as they can be without parts that coincide.
+DecoderConfig small_decoder();
+EncoderConfig small_encoder();
+CnnConfig small_cnn();
+// Layers of very different widths, so that interior masks leave gaps of all sizes.
+MlpConfig uneven_mlp();
+
+TestModel encoder_model(const EncoderConfig& config = small_encoder());
 TestModel decoder_model();
+// The third and the fourth layer are one block.
 TestModel uneven_mlp_model();
 TestModel small_cnn_model();
 TestModel distillation_model();

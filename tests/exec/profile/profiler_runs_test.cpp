@@ -90,7 +90,7 @@ TEST(Verify, GivesARatioOfTheStepAndOfEveryLayer) {
   const Verification verification =
       verify(options, load_data(options.config), [&](int done, int) { told.push_back(done); });
   EXPECT_EQ(told, (std::vector<int>{1, 2}));
-  const ModelSpec model = make_vit(options.config.model);
+  const ModelSpec model = make_model(options.config.model);
   ASSERT_EQ(verification.ratios.size(), model.layers.size() + 1);
   EXPECT_EQ(verification.ratios[0].name, "step");
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
@@ -189,7 +189,7 @@ TEST(Verify, ASlowLayerStandsOutBesideTheBaselineOfAnotherRun) {
   options.steps = 2;
   const Dataset data = load_data(options.config);
   const std::vector<GuardedValue> good = sum_up(verify(options, data).series);
-  const ModelSpec model = make_vit(options.config.model);
+  const ModelSpec model = make_model(options.config.model);
   ASSERT_GE(good.size(), model.layers.size() + 2);
   EXPECT_EQ(good[0].kind, GuardedKind::kStep);
   EXPECT_EQ(good[1].kind, GuardedKind::kPrediction);

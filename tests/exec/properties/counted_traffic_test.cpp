@@ -18,6 +18,7 @@
 #include "planner/prediction/step_messages.h"
 #include "profiles/error.h"
 #include "sim/collective_cost.h"
+#include "tests/exec/models/locked_models.h"
 #include "tests/exec/models/random_forms.h"
 
 namespace frazil {
@@ -309,6 +310,7 @@ void expect_norms(const AllSent& sent, const TestModel& model, const StepProgram
     const int first = program.topology.owners[l].front().device.value;
     for (const ParameterSpec& parameter : model.spec.layers[l].parameters) {
       if (!updating.contains(first) || !program.activity.layers[l].weight_gradient) continue;
+      if (!parameter.trainable) continue;
       if (!parameter.tied.empty() && !counted.insert(parameter.tied).second) continue;
       if (first != *updating.begin()) expected[static_cast<std::size_t>(first)] += {0, 24};
     }
@@ -341,8 +343,10 @@ TEST(CountedTraffic, IsWhatTheSimulatorSendsForAnyMask) {
   int reductions = 0;
   int exact = 0;
   int tied = 0;
-  for (const TestModel& model : {encoder_model(), decoder_model(), uneven_mlp_model(),
-                                 small_cnn_model(), distillation_model()}) {
+  std::vector<TestModel> models{encoder_model(), decoder_model(), uneven_mlp_model(),
+                                small_cnn_model(), distillation_model()};
+  for (const TestModel& model : locked_models()) models.push_back(model);
+  for (const TestModel& model : models) {
     const ModelProfile profile = make_timed_structure(model.spec);
     for (PlanForm form : forms) {
       const int devices = form.all_devices();
@@ -416,6 +420,42 @@ TEST(CountedTraffic, OfReductionsFallsByExactlyTheFrozenShare) {
         }
         EXPECT_GT(frozen, 0);
       }
+    }
+  }
+}
+
+// Owners send what is trainable alone, and nothing of a layer without trainable parameters.
+TEST(CountedTraffic, OfReductionsLeavesOutWhatIsNotTrainable) {
+  for (const TestModel& model : locked_models()) {
+    const ModelProfile profile = make_timed_structure(model.spec);
+    std::int64_t trainable = 0;
+    std::int64_t locked = 0;
+    std::int64_t layers = 0;
+    for (const LayerSpec& layer : model.spec.layers) {
+      bool trains = false;
+      for (const ParameterSpec& parameter : layer.parameters) {
+        std::int64_t floats = 1;
+        for (const std::int64_t extent : parameter.shape) floats *= extent;
+        (parameter.trainable ? trainable : locked) += 4 * floats;
+        trains = trains || parameter.trainable;
+      }
+      layers += trains ? 1 : 0;
+    }
+    EXPECT_GT(locked, 0);
+    for (const int replicas : {2, 4}) {
+      SCOPED_TRACE(model.spec.name + ", " + std::to_string(replicas) + " replicas");
+      const Plan plan = make_plan(model, {.micro_batches = 4, .replicas = replicas});
+      const StepProgram program = make_program(plan, profile, replicas, false);
+      Traffic all;
+      std::size_t reduced = 0;
+      for (const std::vector<LayerId>& group : program.topology.groups) reduced += group.size();
+      for (const Traffic& each :
+           count_kinds(run_step(model, program, replicas, false),
+                       {MessageKind::kGradientNodes, MessageKind::kGradientSum})) {
+        all += each;
+      }
+      EXPECT_EQ(all.bytes, 2 * (replicas - 1) * trainable);
+      EXPECT_EQ(static_cast<std::int64_t>(reduced), layers);
     }
   }
 }

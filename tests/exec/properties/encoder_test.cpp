@@ -50,7 +50,8 @@ TEST(Encoder, LearnsNothingFromMaskedTokens) {
     std::vector<Samples> changed = micro_batches;
     int tokens = 0;
     for (Samples& samples : changed) {
-      const at::Tensor where = is_masked ? samples.inputs[2].logical_not() : samples.inputs[2];
+      const at::Tensor mask = samples.inputs[2].to(at::kBool);
+      const at::Tensor where = is_masked ? mask.logical_not() : mask;
       samples.inputs[0] = at::where(where, 19 - samples.inputs[0], samples.inputs[0]);
       tokens += where.sum().item<int>();
     }

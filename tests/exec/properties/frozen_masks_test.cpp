@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "tests/exec/models/encoder.h"
 #include "tests/exec/models/model_checks.h"
 #include "tests/exec/models/random_forms.h"
 
@@ -59,11 +58,9 @@ Hashes train(const TestModel& model, const PlanForm& form, const OptimizerConfig
 
 // The model has ten blocks, so that masks seldom come twice.
 TestModel deep_encoder_model() {
-  EncoderConfig config;
+  EncoderConfig config = small_encoder();
   config.blocks = 8;
-  TestModel model{.spec = make_encoder(config), .samples = {}, .mask = std::string(10, '1')};
-  model.samples = [config](const StepShape& shape) { return make_encoder_samples(config, shape); };
-  return model;
+  return encoder_model(config);
 }
 
 TEST(FrozenMasks, AnywhereGiveTheBitsOfOneDeviceAndThawAgain) {

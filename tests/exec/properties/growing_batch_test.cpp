@@ -49,7 +49,7 @@ TEST(GrowingBatch, KeepsThePipelinesShareWhereTheyBecomeMore) {
 std::uint64_t train_by_hand(const TrainOptions& options, const std::vector<TrainPhase>& phases) {
   const RunConfig& config = options.config;
   const Dataset data = load_data(config);
-  Run run(make_vit(config.model), config.optimizer, config.seed, 2);
+  Run run(make_model(config.model), config.optimizer, config.seed, 2);
   std::size_t phase = 0;
   for (int epoch = 0; epoch < config.epochs; ++epoch) {
     const auto order = epoch_order(44, config.seed, epoch);

@@ -64,8 +64,9 @@ Bytes measure_alone(const TestModel& model, LayerId layer, const DeviceState& st
   const LayerGraph::Call call{
       .inputs = inputs, .carries = std::vector<bool>(inputs.size(), false), .key = {}};
   const AllocationMeter meter;
-  LayerGraph graph(model.spec, layer, state.at(layer).parameters,
-                   {.active = true, .input_gradient = false, .weight_gradient = true}, call);
+  LayerGraph graph(
+      model.spec, layer, state.at(layer).parameters,
+      {.active = true, .input_gradient = false, .weight_gradient = true, .trains = true}, call);
   const Tensors outputs = graph.take_outputs();
   if (model.spec.has_loss(layer)) {
     graph.add_loss(model.spec.layers[layer.index()].loss(outputs, samples.labels));

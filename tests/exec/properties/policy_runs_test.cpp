@@ -62,7 +62,7 @@ class Policy : public testing::TestWithParam<PolicyCase> {
     folder_ = fs::temp_directory_path() / ("frazil-policy-" + std::to_string(getpid()));
     options_.config = tiny_config();
     options_.config.optimizer.learning_rate = 1e-2;
-    options_.config.model.dropout = 0.1;
+    vit_of(options_.config).dropout = 0.1;
     options_.config.data.train_samples = 64;
     options_.config.data.validation_percent = 25;
     set_freeze(GetParam().freeze);

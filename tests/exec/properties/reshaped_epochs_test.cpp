@@ -94,7 +94,7 @@ ModelSpec make_watched(Fed& fed) {
 Samples make_numbered(std::int64_t count) {
   Samples samples =
       make_synthetic(static_cast<int>(count), 1, 1, 8, static_cast<int>(count), kReshapedSeed)
-          .train;
+          .train.whole();
   const at::Tensor numbers = at::arange(count, at::kLong);
   samples.inputs[0].flatten(1).select(1, 0).copy_(numbers.to(at::kFloat) / kPixelsPerId);
   samples.labels = numbers;

@@ -33,7 +33,7 @@ TrainOptions make_options() {
   options.config.data.train_samples = kSamples;
   options.config.data.test_samples = 4;
   options.config.epochs = 5;
-  options.config.model.dropout = 0.1;
+  vit_of(options.config).dropout = 0.1;
   options.profile = tiny_profile(options.config);
   options.cluster = tiny_cluster(Bytes{600'000});
   return options;

@@ -34,6 +34,10 @@ int count_thaws(const FreezeTrace& trace) {
       }));
 }
 
+Samples relabel(const SampleSource& part, const at::Tensor& labels) {
+  return {part.whole().inputs, labels};
+}
+
 class ValidatedRun : public testing::Test {
  protected:
   ValidatedRun() {
@@ -63,13 +67,15 @@ class ValidatedRun : public testing::Test {
 TEST_F(ValidatedRun, IsDecidedByTheValidationSamplesAndNeverByThoseOfTheTest) {
   const TrainResult result = train(options_, data_);
   Dataset other_test = data_;
-  other_test.test.labels = (data_.test.labels + 1).remainder(options_.config.model.classes);
+  other_test.test = relabel(
+      data_.test, (data_.test.whole().labels + 1).remainder(vit_of(options_.config).classes));
   const TrainResult tested = train(options_, other_test);
   EXPECT_NE(tested.loss, result.loss);
   EXPECT_EQ(masks_of(tested.trace), masks_of(result.trace));
   EXPECT_EQ(tested.weight_hash, result.weight_hash);
   Dataset other_validation = data_;
-  other_validation.validation.labels = at::zeros_like(data_.validation.labels);
+  other_validation.validation =
+      relabel(data_.validation, at::zeros_like(data_.validation.whole().labels));
   const TrainResult validated = train(options_, other_validation);
   EXPECT_NE(masks_of(validated.trace), masks_of(result.trace));
 }
@@ -157,13 +163,14 @@ TEST_F(ValidatedRun, IsAnotherRunWithOtherSamplesToValidateWithAndTheSameWithOth
     return identify_run(options_.config, "model", data, 36);
   };
   Dataset other = data_;
-  other.test.labels = at::zeros_like(data_.test.labels);
+  other.test = relabel(data_.test, at::zeros_like(data_.test.whole().labels));
   EXPECT_EQ(identity(other), identity(data_));
-  other.validation.labels = at::zeros_like(data_.validation.labels);
+  other.validation = relabel(data_.validation, at::zeros_like(data_.validation.whole().labels));
   EXPECT_NE(identity(other), identity(data_));
 }
 
-std::vector<float> firsts_of(const Samples& part) {
+std::vector<float> firsts_of(const SampleSource& source) {
+  const Samples part = source.whole();
   std::vector<float> values;
   for (std::int64_t i = 0; i < part.count(); ++i) {
     values.push_back(part.inputs[0][i].flatten()[0].item<float>());
@@ -181,7 +188,7 @@ TEST(ValidationSplit, TakesSamplesAwayAndKeepsTheOthersInTheirOrder) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(percent) + " %");
       const Dataset split = split_validation(whole, percent, seed);
       EXPECT_EQ(split.validation.count(), (101 * percent + 99) / 100);
-      EXPECT_TRUE(at::equal(split.test.inputs[0], whole.test.inputs[0]));
+      EXPECT_TRUE(at::equal(split.test.whole().inputs[0], whole.test.whole().inputs[0]));
       const std::vector<float> taken = firsts_of(split.validation);
       std::vector<float> kept;
       std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](float first) {

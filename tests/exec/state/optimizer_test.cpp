@@ -2,6 +2,8 @@
 
 #include "exec/state/optimizer.h"
 
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -136,6 +138,82 @@ TEST(Optimizer, HoldsTheBytesItSays) {
       EXPECT_EQ(bytes_of(state), parameters * (1 + optimizer_bytes_per_parameter_byte(config)));
     }
   }
+}
+
+// Rules as of two groups beside the optimizer's own, spread over the parameters.
+const std::vector<ParameterRule> kMixedRules{{0.2, 1}, {0, 1}, {0.2, 1}, {0.05, 3}, {0, 1}};
+
+// Takes some steps with these rules, and beside them with the fused kernel for one parameter at a
+// time, as torch.optim does with a group for each.
+void expect_bits_of_single_groups(OptimizerConfig config) {
+  RandomTensors random(5);
+  LayerState state;
+  for (int p = 0; p < 5; ++p) state.parameters.push_back(random.draw({3 + p, 7}));
+  set_active(state, true);
+  const c10::NoGradGuard no_grad;
+  Tensors alone;
+  Tensors first;
+  Tensors second;
+  for (const at::Tensor& parameter : state.parameters) {
+    alone.push_back(parameter.detach().clone());
+    first.push_back(at::zeros_like(alone.back()));
+    second.push_back(at::zeros_like(alone.back()));
+  }
+  for (int step = 0; step < kSteps; ++step) {
+    Tensors gradients;
+    for (const at::Tensor& parameter : alone) gradients.push_back(random.draw(parameter.sizes()));
+    for (std::size_t p = 0; p < alone.size(); ++p) {
+      const double rate = kOptimizerRate * kMixedRules[p].learning_rate_scale;
+      const double decay = kMixedRules[p].weight_decay;
+      if (config.kind == OptimizerConfig::Kind::kAdamW) {
+        at::_fused_adamw_({alone[p]}, {gradients[p]}, {first[p]}, {second[p]}, {},
+                          {at::scalar_tensor(step + 1, at::kFloat)}, rate, config.beta1,
+                          config.beta2, decay, config.epsilon, false, false);
+      } else {
+        at::_fused_sgd_({alone[p]}, {gradients[p]}, {first[p]}, decay, config.momentum, rate, 0,
+                        false, false, step == 0);
+      }
+    }
+    update_layer(state, gradients, config, kOptimizerRate, kMixedRules);
+  }
+  for (std::size_t p = 0; p < alone.size(); ++p) {
+    EXPECT_TRUE(at::equal(alone[p], state.parameters[p].detach())) << "parameter " << p;
+  }
+}
+
+TEST(Optimizer, GivesEachParameterItsOwnDecayAndRate) {
+  expect_bits_of_single_groups({});
+  expect_bits_of_single_groups({.kind = OptimizerConfig::Kind::kSgd});
+}
+
+TEST(Optimizer, LeavesParametersThatDoNotTrainAlone) {
+  RandomTensors random(6);
+  LayerState all;
+  LayerState some;
+  for (int p = 0; p < 4; ++p) {
+    all.parameters.push_back(random.draw({p + 2}));
+    some.parameters.push_back(all.parameters.back().clone());
+  }
+  some.untrainable = {0, 2};
+  set_active(all, true);
+  set_active(some, true);
+  const Tensors before{some.parameters[0].detach().clone(), some.parameters[2].detach().clone()};
+  for (int step = 0; step < kSteps; ++step) {
+    Tensors gradients;
+    for (const at::Tensor& parameter : all.parameters) {
+      gradients.push_back(random.draw(parameter.sizes()));
+    }
+    update_layer(some, {gradients[1].clone(), gradients[3].clone()}, {}, kOptimizerRate);
+    update_layer(all, gradients, {}, kOptimizerRate);
+  }
+  EXPECT_TRUE(at::equal(some.parameters[0], before[0]));
+  EXPECT_TRUE(at::equal(some.parameters[2], before[1]));
+  EXPECT_TRUE(at::equal(some.parameters[1], all.parameters[1]));
+  EXPECT_TRUE(at::equal(some.parameters[3], all.parameters[3]));
+  ASSERT_EQ(some.first_moment.size(), 2U);
+  EXPECT_EQ(bytes_of_moments(some), Bytes{2 * 4 * (3 + 5)});
+  EXPECT_FALSE(some.parameters[0].requires_grad());
+  EXPECT_TRUE(some.parameters[1].requires_grad());
 }
 
 TEST(Optimizer, TakesOneGradientPerParameter) {

@@ -41,13 +41,13 @@ Course take_course(const std::vector<PlanShape>& epochs, const CourseOptions& op
   VitConfig config = small_config();
   config.dropout = 0.1;
   const Dataset data = make_synthetic(static_cast<int>(options.samples), 1, 1, 8, 10, kSeed);
-  Run run(make_vit(config), {.clip_norm = 1}, kSeed,
+  Run run(options.prepare(make_vit(config)), {.clip_norm = 1}, kSeed,
           most_devices(epochs) + (options.shared ? 1 : 0), {.devices = options.devices});
   run.measure({.layers = true});
   std::optional<PrefixCache> cache;
   if (options.cache) {
-    cache.emplace(run.model(), run.outputs(narrow(data.train, 0, 1)), options.samples,
-                  options.files, *options.cache);
+    cache.emplace(run.model(), run.outputs(data.train.narrow(0, 1)), options.samples, options.files,
+                  *options.cache);
     run.attach(*cache);
   }
   Course course;

@@ -24,6 +24,7 @@ struct CourseOptions {
   std::optional<DeviceAxis> shared = std::nullopt;
   FileSystem files = real_file_system();
   DeviceChoice devices = {};
+  std::function<ModelSpec(ModelSpec)> prepare = [](ModelSpec model) { return model; };
   std::function<void()> after_step = [] {};
 };
 

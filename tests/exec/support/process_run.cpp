@@ -223,18 +223,19 @@ void MemberThreads::serve_as(Member& own) {
     }
     own.pool.store(&pool);
     control.answer(setup->number, encode(Done{}));
-    const MemberSource source{.micro_batches =
-                                  [this](const SampleRange&) {
-                                    const std::lock_guard<std::mutex> lock(shown_);
-                                    return micro_batches_;
-                                  },
-                              .cache_numbers =
-                                  [this](const SampleRange&) {
-                                    const std::lock_guard<std::mutex> lock(shown_);
-                                    return numbers_;
-                                  },
-                              .part = [this](SamplePart) -> const Samples& { return evaluated_; },
-                              .join = std::move(own.join)};
+    const MemberSource source{
+        .micro_batches =
+            [this](const SampleRange&) {
+              const std::lock_guard<std::mutex> lock(shown_);
+              return micro_batches_;
+            },
+        .cache_numbers =
+            [this](const SampleRange&) {
+              const std::lock_guard<std::mutex> lock(shown_);
+              return numbers_;
+            },
+        .part = [this](SamplePart) -> const SampleSource& { return evaluated_; },
+        .join = std::move(own.join)};
     try {
       (void)serve(pool, control, source, options_);
     } catch (const PeerLost&) {

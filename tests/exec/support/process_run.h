@@ -91,7 +91,7 @@ class MemberThreads {
   std::mutex shown_;                   // guards the next three
   std::vector<Samples> micro_batches_;
   std::vector<std::int64_t> numbers_;
-  Samples evaluated_;
+  SampleSource evaluated_;
 };
 
 class ProcessRun : private MemberThreads, public Run {

@@ -13,6 +13,8 @@ inline constexpr std::int64_t kTinySamples = 48;
 inline constexpr Step kTinySteps = 18;
 inline constexpr Bytes kAmpleMemory{1 << 30};  // of a device, for any plan
 
+inline VitConfig& vit_of(RunConfig& config) { return std::get<VitConfig>(config.model); }
+
 // The samples make 6 steps of 2 micro-batches of 4, for 3 epochs; freezing begins with the second
 // epoch.
 inline RunConfig tiny_config() {

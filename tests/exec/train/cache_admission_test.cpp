@@ -179,7 +179,7 @@ TEST(CacheAdmission, KeepsFewerSamplesWhereReadingThemAllTakesTooLong) {
 // its bits.
 TEST(CacheAdmission, GoesOnWithTheOldDepthWhereANewOneDoesNotPay) {
   TrainOptions options = make_options(5);
-  options.config.model.dropout = 0.1;
+  vit_of(options.config).dropout = 0.1;
   options.config.freeze.policy =
       AlphaFreeze{.alpha = 0.5, .start = 1, .interval = 3, .unit = PaceUnit::kEpochs};
   const TrainResult result = run(options);

@@ -239,7 +239,7 @@ TEST_F(KeptRuns, ThatDivergeEndWithTenAndKeepNothingOfIt) {
   wild.optimizer = {.kind = OptimizerConfig::Kind::kSgd,
                     .learning_rate = 1e9,
                     .weight_decay = 1e9,
-                    .cosine = false};
+                    .schedule = RateSchedule::kConstant};
   write_text_file(path("wild.json"), to_json(wild));
   const std::string inputs =
       "--run wild.json --profile model.json --cluster cluster.json --quiet --no-freeze ";

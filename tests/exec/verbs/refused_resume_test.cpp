@@ -96,7 +96,7 @@ TEST_F(RefusedResume, WithFewerStepsThanTheRunHasSaysHowManyItHas) {
 TEST_F(RefusedResume, OfBadInputLoadsNothing) {
   RunConfig config = tiny_config();
   RunConfig wider = config;
-  wider.model.dim = 64;
+  vit_of(wider).dim = 64;
   PlanShape shape{.micro_batches = 2, .cuts = {{2}}, .owned = {2}};
   Plan plan = make_small_plan(tiny_profile(wider), shape);
   plan.batch_size = 8;

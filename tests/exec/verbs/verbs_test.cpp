@@ -30,7 +30,7 @@ class TrainingVerbs : public testing::Test {
     write_cluster(tiny_cluster(kAmpleMemory), path("cluster.json"));
     write_cluster(tiny_cluster(Bytes{10'000}), path("tight.json"));
     RunConfig wider = config;
-    wider.model.dim = 64;
+    vit_of(wider).dim = 64;
     write_model_profile(tiny_profile(wider), path("wider.json"));
     write_plan(make_plan(profile), path("plan.json"));
     write_plan(make_plan(tiny_profile(wider)), path("wider-plan.json"));

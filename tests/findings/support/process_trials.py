@@ -9,15 +9,24 @@ import time
 from training import FRAZIL, INPUTS, Failed
 
 
+def start_of(pid):
+    """When a process began, in ticks since the machine did; none for one that is gone. Its number does not tell: numbers are used again."""
+    try:
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return None
+
+
 def members_of(leader):
-    """The processes that a training has begun."""
-    found = []
+    """The processes that a training has begun, the oldest first."""
+    found = {}
     for task in pathlib.Path(f"/proc/{leader}/task").glob("*/children"):
         try:
-            found += [int(word) for word in task.read_text().split()]
+            found |= {int(word): start_of(word) for word in task.read_text().split()}
         except OSError:
             pass
-    return sorted(found)
+    there = [pid for pid, begun in found.items() if begun is not None]
+    return sorted(there, key=lambda pid: (found[pid], pid))
 
 
 def listeners_of(pids):

@@ -79,6 +79,51 @@ TEST(Activity, TiedParameterIsActiveWhereverOneOfItsBlocksIs) {
   EXPECT_EQ(picture(find_activity(profile, mask("0001"))), "FFFW");
 }
 
+// Not trainable is not frozen: the layer has no W and passes gradients, in training mode.
+TEST(Activity, LayersWithoutTrainableParametersTrainWithoutAWeightGradient) {
+  ModelProfile profile = chain(5);
+  profile.layers[1].untrainable = profile.layers[1].parameters;
+  profile.layers[2].untrainable = profile.layers[2].parameters - Bytes{1};
+  profile.layers[3].untrainable = profile.layers[3].parameters;
+  const Activity activity = find_activity(profile, mask("11101"));
+  EXPECT_EQ(picture(activity), "WIBIB");
+  std::string modes;
+  for (const LayerActivity& layer : activity.layers) modes += layer.trains ? "t" : "e";
+  EXPECT_EQ(modes, "tttet");
+}
+
+TEST(Activity, TiedParametersThatAreNotTrainableMakeNoLayerActive) {
+  ModelProfile profile = chain(4);
+  profile.tied = {{"embedding", Bytes{1000}, {LayerId{0}, LayerId{3}}, false}};
+  EXPECT_EQ(picture(find_activity(profile, mask("0001"))), "FFFW");
+  for (const int l : {0, 3}) {
+    profile.layers[static_cast<std::size_t>(l)].untrainable =
+        profile.layers[static_cast<std::size_t>(l)].parameters;
+  }
+  EXPECT_EQ(picture(find_activity(profile, mask("1111"))), "FWBI");
+}
+
+// Layers that do not train may be cached unless they draw, which only a frozen block ends.
+TEST(Activity, PrefixesWithoutTrainableParametersAreCachedUnlessTheyVary) {
+  ModelProfile profile = chain(5);
+  for (int l = 0; l < 3; ++l) {
+    profile.layers[static_cast<std::size_t>(l)].untrainable =
+        profile.layers[static_cast<std::size_t>(l)].parameters;
+  }
+  const auto count = [&](const std::string& bits) {
+    return count_frozen_prefix(profile, find_activity(profile, mask(bits)));
+  };
+  EXPECT_EQ(count("11111"), 3);
+  EXPECT_EQ(count("00011"), 3);
+  EXPECT_EQ(count("00001"), 4);
+  profile.layers[1].varies_in_training = true;
+  EXPECT_EQ(count("11111"), 1);
+  EXPECT_EQ(count("10111"), 3);
+  EXPECT_EQ(count("01111"), 1);
+  profile.tied = {{"embedding", Bytes{1000}, {LayerId{0}, LayerId{4}}}};
+  EXPECT_EQ(count("10111"), 0) << "the table trains";
+}
+
 TEST(Activity, StagesAskTheirLayers) {
   const Activity activity = find_activity(chain(5), mask("01001"));
   const auto stage = [](int first, int last) {
@@ -99,7 +144,31 @@ class PathOracle {
 
   bool active(int layer) const {
     const Layer& entry = profile_.layers[static_cast<std::size_t>(layer)];
-    return entry.parameters.count > 0 && mask_.is_active(entry.block);
+    if (entry.parameters > entry.untrainable && mask_.is_active(entry.block)) return true;
+    for (const TiedParameter& tied : profile_.tied) {
+      const auto uses = [&](auto&& holds) {
+        return std::any_of(tied.layers.begin(), tied.layers.end(), holds);
+      };
+      const bool is_used = uses([&](LayerId use) { return use.value == layer; });
+      const auto is_active = [&](LayerId use) {
+        return mask_.is_active(profile_.layers[use.index()].block);
+      };
+      if (tied.trainable && is_used && uses(is_active)) return true;
+    }
+    return false;
+  }
+  bool trains(int layer) const {
+    return active(layer) || mask_.is_active(profile_.layers[static_cast<std::size_t>(layer)].block);
+  }
+  // The layers that are the same in every epoch, from the first on.
+  int prefix() const {
+    for (int layer = 0;; ++layer) {
+      const Layer& entry = profile_.layers[static_cast<std::size_t>(layer)];
+      const bool learns =
+          entry.has_loss || active(layer) || (reaches_loss(layer) && active_upward(layer));
+      if (learns || (trains(layer) && entry.varies_in_training)) return layer;
+      if (layer + 1 == static_cast<int>(profile_.layers.size())) return layer + 1;
+    }
   }
   bool reaches_loss(int layer) const {
     if (profile_.layers[static_cast<std::size_t>(layer)].has_loss) return true;
@@ -128,9 +197,16 @@ TEST(Activity, AgreesWithAWalkOverAllPathsOfRandomModels) {
     profile.edges.clear();
     FreezeMask bits = FreezeMask::all_active(layers);
     for (int to = 0; to < layers; ++to) {
-      if (random() % 4 == 0) profile.layers[static_cast<std::size_t>(to)].parameters = Bytes{0};
-      if (random() % 4 == 0) profile.layers[static_cast<std::size_t>(to)].has_loss = true;
+      Layer& layer = profile.layers[static_cast<std::size_t>(to)];
+      if (random() % 4 == 0) layer.parameters = Bytes{0};
+      if (random() % 3 == 0) layer.untrainable = Bytes{layer.parameters.count / (1 + to % 2)};
+      if (random() % 2 == 0) layer.varies_in_training = true;
+      if (random() % 4 == 0) layer.has_loss = true;
       if (to + 1 < layers && random() % 2 == 0) bits.set_active(BlockId{to}, false);
+    }
+    if (random() % 4 == 0) {
+      const int first = static_cast<int>(random() % static_cast<unsigned>(layers - 1));
+      profile.tied = {{"t", Bytes{8}, {LayerId{first}, LayerId{layers - 1}}, random() % 2 == 0}};
     }
     for (int from = 0; from < layers; ++from) {
       for (int to = from + 1; to < layers; ++to) {
@@ -154,7 +230,9 @@ TEST(Activity, AgreesWithAWalkOverAllPathsOfRandomModels) {
       EXPECT_EQ(found.active, oracle.active(layer)) << layer;
       EXPECT_EQ(found.input_gradient, input_gradient[static_cast<std::size_t>(layer)]) << layer;
       EXPECT_EQ(found.weight_gradient, oracle.active(layer) && oracle.reaches_loss(layer)) << layer;
+      EXPECT_EQ(found.trains, oracle.trains(layer)) << layer;
     }
+    EXPECT_EQ(count_frozen_prefix(profile, activity), oracle.prefix());
   }
 }
 

@@ -113,7 +113,7 @@ class CachedProcesses {
     return make_vit(config);
   }
   std::unique_ptr<PrefixCache> make_cache(const ModelSpec& spec) {
-    return std::make_unique<PrefixCache>(spec, example_outputs(spec, narrow(data_.train, 0, 1)),
+    return std::make_unique<PrefixCache>(spec, example_outputs(spec, data_.train.narrow(0, 1)),
                                          kCourseSamples, files_, options_);
   }
   // Returns true if a process was lost in the job; the plan without it is then in force.

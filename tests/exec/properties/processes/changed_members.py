@@ -302,7 +302,8 @@ def check_changes(training, steps, arguments, random_numbers):
         looks = []
         for change in range(arguments.changes):
             came = len(leader.members("came"))
-            os.kill(random_numbers.choice(members_of(leader.process.pid)[1:]), signal.SIGKILL)
+            others = [member for member in members_of(leader.process.pid) if member != oldest]
+            os.kill(random_numbers.choice(others), signal.SIGKILL)
             leader.wait(f"change {change}", lambda: len(leader.members("came")) > came and leader.members("came")[-1]["devices"] == 4)
             leader.wait_for_steps()
             looks.append((look_at(leader.process.pid), look_at(oldest)))

@@ -77,7 +77,7 @@ TrainOptions autofreeze_options() {
   TrainOptions options;
   options.config = tiny_config();
   options.config.optimizer.learning_rate = 1e-2;
-  options.config.model.dropout = 0.1;
+  vit_of(options.config).dropout = 0.1;
   options.config.data.train_samples = 64;
   options.config.data.validation_percent = 25;
   options.config.freeze.policy = AutoFreeze{.interval = 3};

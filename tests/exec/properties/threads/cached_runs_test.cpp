@@ -231,7 +231,7 @@ TEST(CachedRun, OfModelsWithSeveralTensorsAtABoundary) {
 TEST(PrefixCache, ThatChecksNamesTheSampleWithOtherBits) {
   const ModelSpec model = make_vit(small_config());
   frazil::Run run(model, {}, 7, 1);
-  const Samples samples = narrow(make_synthetic(6, 1, 1, 8, 10, 1).train, 0, 6);
+  const Samples samples = make_synthetic(6, 1, 1, 8, 10, 1).train.whole();
   PrefixCacheOptions options = ample_memory();
   options.checks = true;
   const FileSystem files = real_file_system();

@@ -21,7 +21,7 @@ TrainOptions make_options(CacheConfig::Kind kind = CacheConfig::Kind::kOn) {
   TrainOptions options;
   options.config = tiny_config();
   options.config.epochs = 5;
-  options.config.model.dropout = 0.1;
+  vit_of(options.config).dropout = 0.1;
   options.config.cache.kind = kind;
   options.profile = tiny_profile(options.config);
   options.cluster = tiny_cluster(Bytes{600'000});

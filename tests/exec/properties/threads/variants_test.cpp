@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <numeric>
+#include <set>
 
 #include "exec/data/augmentation.h"
 #include "exec/train/trainer.h"
@@ -17,7 +18,10 @@ namespace frazil {
 namespace {
 
 constexpr AugmentationConfig shift(int pixels, int variants) {
-  return {.kind = AugmentationConfig::Kind::kShift, .pixels = pixels, .variants = variants};
+  return {.kind = AugmentationConfig::Kind::kShift,
+          .pixels = pixels,
+          .flip = false,
+          .variants = variants};
 }
 
 std::vector<std::int64_t> numbers(std::int64_t count) {
@@ -40,7 +44,7 @@ at::Tensor augmented(const Dataset& data, const std::vector<std::int64_t>& order
 // Each image is the old one moved, with the edge repeated where nothing was.
 TEST(Augmentation, MovesEachImageByAFewPixels) {
   const Dataset data = make_synthetic(40, 1, 2, 5, 10, 3);
-  const at::Tensor before = data.train.inputs[0];
+  const at::Tensor before = data.train.whole().inputs[0];
   const at::Tensor after = augmented(data, numbers(40), shift(2, 0), 7, 1, 8);
   std::vector<int> seen(25);
   for (std::int64_t row = 0; row < 40; ++row) {
@@ -75,7 +79,47 @@ TEST(Augmentation, FollowsFromSeedVariantAndSampleAlone) {
   }
   EXPECT_FALSE(at::equal(augmented(data, numbers(24), shift(2, 3), 7, 2, 24), whole));
   EXPECT_FALSE(at::equal(augmented(data, numbers(24), shift(2, 3), 8, 1, 24), whole));
-  EXPECT_TRUE(at::equal(augmented(data, numbers(24), {}, 7, 1, 24), data.train.inputs[0]));
+  EXPECT_TRUE(at::equal(augmented(data, numbers(24), {}, 7, 1, 24), data.train.whole().inputs[0]));
+}
+
+// Every place of a cropped image, written out: what lies outside of the old image is black.
+at::Tensor cropped_by_hand(const at::Tensor& image, int down, int right, bool turned, float black) {
+  at::Tensor result = at::full_like(image, black);
+  const std::int64_t size = image.size(1);
+  for (std::int64_t y = 0; y < size; ++y) {
+    for (std::int64_t x = 0; x < size; ++x) {
+      if (y - down < 0 || y - down >= size || x - right < 0 || x - right >= size) continue;
+      const std::int64_t column = turned ? size - 1 - x : x;
+      result.select(1, y).select(1, column).copy_(image.select(1, y - down).select(1, x - right));
+    }
+  }
+  return result;
+}
+
+TEST(Augmentation, CropsAndTurnsImagesAmongBlackPixels) {
+  AugmentationConfig config;
+  config.kind = AugmentationConfig::Kind::kCrop;
+  config.pixels = 3;
+  config.flip = true;
+  const Normalization normalization{.mean = {0.5, 0.5}, .deviation = {0.25, 0.25}};
+  const SampleSource source({make_synthetic(60, 1, 2, 4, 10, 3).train.whole()}, normalization);
+  const at::Tensor before = source.whole().inputs[0];
+  auto micro_batches = gather_micro_batches(source, numbers(60), 0, 60, 7);
+  augment(micro_batches, numbers(60), config, 7, 1, normalization);
+  std::set<int> seen;
+  for (std::int64_t row = 0; row < 60; ++row) {
+    const at::Tensor image = micro_batches[static_cast<std::size_t>(row / 7)].inputs[0][row % 7];
+    int ways = 0;
+    for (int way = 0; way < 7 * 7 * 2; ++way) {
+      const at::Tensor cropped =
+          cropped_by_hand(before[row], way / 14 - 3, way / 2 % 7 - 3, way % 2 == 1, -2);
+      if (!at::equal(image, cropped)) continue;
+      ++ways;
+      seen.insert(way);
+    }
+    EXPECT_GE(ways, 1) << row;
+  }
+  EXPECT_GT(seen.size(), 25U);
 }
 
 TEST(Augmentation, DrawsVariantsInTurnOrAnewInEveryEpoch) {
@@ -96,7 +140,7 @@ TrainOptions make_options(int variants, int epochs, bool caches) {
   TrainOptions options;
   options.config = tiny_config();
   options.config.epochs = epochs;
-  options.config.model.dropout = 0.1;
+  vit_of(options.config).dropout = 0.1;
   options.config.freeze.policy =
       AlphaFreeze{.alpha = 0.99, .start = 1, .interval = 1000, .unit = PaceUnit::kEpochs};
   options.config.augmentation = shift(1, variants);

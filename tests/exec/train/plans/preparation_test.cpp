@@ -138,7 +138,7 @@ TEST(Replanner, AsksNothingAheadForARunThatKeepsItsPlan) {
 TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   const TrainOptions options = elastic_options();
   Replanner replanner(options, kTinySamples);
-  frazil::Run run(make_vit(options.config.model), options.config.optimizer, 7, 2);
+  frazil::Run run(make_model(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
   const Dataset data = load_data(options.config);
   const std::vector<std::int64_t> order = epoch_order(data.train.count(), 1, 0);
@@ -172,7 +172,7 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
 TEST(Preparation, EndsWithTheRunWhateverGoesOn) {
   const TrainOptions options = elastic_options();
   Replanner replanner(options, kTinySamples);
-  frazil::Run run(make_vit(options.config.model), options.config.optimizer, 7, 2);
+  frazil::Run run(make_model(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
   run.transition_to(with_lists(replanner.go_on(mask("11111")), {options.profile, options.cluster}));
   for (const char* bits : kMasks) {

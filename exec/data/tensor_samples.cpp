@@ -1,0 +1,136 @@
+#include "exec/data/tensor_samples.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "exec/disk/tensor_file.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::string_view kLabels = "labels";
+constexpr const char* kOrder = "inputs";  // in the metadata
+
+[[noreturn]] void fail(const TensorFile& file, const std::string& found,
+                       const std::string& expected) {
+  throw InputError(file.file(), 0, found, expected);
+}
+
+std::string in_brackets(const std::vector<std::int64_t>& shape) {
+  std::string text = "[n";
+  for (const std::int64_t size : shape) text += ", " + std::to_string(size);
+  return text + "]";
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+// Returns the names of the inputs in the model's order.
+std::vector<std::string> order_inputs(const TensorFile& file) {
+  const auto order = file.header().metadata.find(kOrder);
+  if (order != file.header().metadata.end()) return split(order->second);
+  std::vector<std::string> names;
+  for (const TensorEntry& entry : file.header().tensors) {
+    if (entry.name != kLabels) names.push_back(entry.name);
+  }
+  if (names.size() == 1) return names;
+  fail(file, std::to_string(names.size()) + " tensors besides labels and no order of them",
+       "\"inputs\" in the metadata, with their names in the order in which the model reads them");
+}
+
+// Returns a view of the tensor, whose rows are samples of this type and shape.
+at::Tensor view_rows(const TensorFile& file, std::string_view name, TensorType type,
+                     const std::vector<std::int64_t>& shape) {
+  const TensorEntry* const entry = file.header().find(name);
+  const std::string expected = std::string(name_of(type)) + " " + in_brackets(shape);
+  if (entry == nullptr) fail(file, "no tensor " + std::string(name), expected);
+  const bool has_rows = !entry->shape.empty();
+  const std::vector<std::int64_t> own(entry->shape.begin() + (has_rows ? 1 : 0),
+                                      entry->shape.end());
+  if (!has_rows || entry->type != type || own != shape) {
+    fail(file,
+         "tensor " + std::string(name) + " of " + std::string(name_of(entry->type)) + " " +
+             (has_rows ? in_brackets(own) : "[]"),
+         expected);
+  }
+  return file.view(name);
+}
+
+// Refuses what a model would look up behind the end of a table.
+void check_range(const TensorFile& file, std::string_view name, const at::Tensor& numbers,
+                 std::int64_t end) {
+  if (numbers.numel() == 0) return;
+  const auto [least, most] = numbers.aminmax();
+  const auto first = least.item<std::int64_t>();
+  const auto last = most.item<std::int64_t>();
+  if (first >= 0 && last < end) return;
+  fail(file, std::to_string(first < 0 ? first : last) + " in " + std::string(name),
+       "numbers from 0 to " + std::to_string(end - 1));
+}
+
+at::Tensor view_input(const TensorFile& file, const std::string& name, const InputForm& form) {
+  const bool is_float = form.element() == Element::kFloat32;
+  at::Tensor rows =
+      view_rows(file, name, is_float ? TensorType::kFloat32 : TensorType::kInt64, form.shape);
+  if (!is_float) check_range(file, name, rows, form.end);
+  return rows;
+}
+
+Samples view_samples(const TensorFile& file, const SampleForm& form) {
+  const std::vector<std::string> names = order_inputs(file);
+  if (names.size() != form.inputs.size()) {
+    fail(file, std::to_string(names.size()) + " inputs",
+         std::to_string(form.inputs.size()) + ", as the model reads them");
+  }
+  Samples samples;
+  samples.labels = view_rows(file, kLabels, TensorType::kInt64, form.label_shape);
+  check_range(file, kLabels, samples.labels, form.classes);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    samples.inputs.push_back(view_input(file, names[i], form.inputs[i]));
+    if (samples.inputs.back().size(0) != samples.count()) {
+      fail(file, std::to_string(samples.inputs.back().size(0)) + " samples in " + names[i],
+           std::to_string(samples.count()) + ", as there are labels");
+    }
+  }
+  return samples;
+}
+
+SampleSource view_part(const std::vector<std::string>& files, const SampleForm& form,
+                       const Normalization& normalization) {
+  std::vector<Samples> places;
+  places.reserve(files.size());
+  std::int64_t count = 0;
+  for (const std::string& path : files) {
+    places.push_back(view_samples(TensorFile(path), form));
+    count += places.back().count();
+  }
+  if (count == 0 && !files.empty()) {
+    throw InputError(files.front(), 0, "no sample", "at least one");
+  }
+  return SampleSource(std::move(places), normalization);
+}
+
+}  // namespace
+
+Dataset read_tensor_samples(const TensorFiles& files, const SampleForm& form) {
+  Dataset data{.name = "tensors", .train = {}, .test = {}};
+  data.train = view_part(files.train, form, files.normalization);
+  data.test = view_part(files.test, form, files.normalization);
+  if (!files.validation.empty()) {
+    data.validation = view_part(files.validation, form, files.normalization);
+  }
+  return data;
+}
+
+}  // namespace frazil

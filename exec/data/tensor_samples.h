@@ -1,0 +1,30 @@
+#pragma once
+// Samples of safetensors files, mapped and never read as a whole, so that they may be larger than
+// memory. A file holds the inputs of a model, each [n, ...] in float32 or int64, and `labels`; the
+// text "inputs" of its metadata names the inputs in the order in which the model reads them,
+// separated by commas, and may be left out if there is one. The files of a part follow one another:
+// sample 0 of the second file comes behind the last one of the first.
+
+#include <string>
+#include <vector>
+
+#include "exec/data/dataset.h"
+#include "exec/tensors/sample_form.h"
+#include "exec/tensors/sample_source.h"
+
+namespace frazil {
+
+struct TensorFiles {
+  std::vector<std::string> train;
+  std::vector<std::string> test;
+  std::vector<std::string> validation;  // may be empty
+  Normalization normalization = {};     // of images
+  friend bool operator==(const TensorFiles&, const TensorFiles&) = default;
+};
+
+// Throws InputError naming file and tensor for files that do not hold samples of this form: other
+// inputs, types or shapes, numbers of samples that differ within a file, token numbers or labels
+// out of range, no sample.
+Dataset read_tensor_samples(const TensorFiles& files, const SampleForm& form);
+
+}  // namespace frazil

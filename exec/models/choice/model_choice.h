@@ -1,0 +1,64 @@
+#pragma once
+// Which model a run trains: "model" of a run configuration. The kinds are a closed set; nothing
+// outside exec/models names one of them, but goes by these functions.
+//   kind     model
+//   vit      vision transformer (exec/models/vit.h); what a "model" without "kind" is
+//   decoder  causal language model (exec/models/decoder.h)
+//   encoder  bidirectional encoder with a mask (exec/models/encoder.h)
+//   cnn      convolutional network with skips (exec/models/cnn.h)
+//   mlp      perceptron of several layers (exec/models/mlp.h)
+//
+// A new kind is a struct of settings with defaults, an alternative of ModelChoice, a name in
+// kModelKinds, its keys in parse_model.cpp, and its line in each function of model_choice.cpp and
+// make_model.cpp, which the compiler asks for.
+//
+// The blocks of any model, by which it freezes: block 0 is the first, which reads the samples; the
+// last is the head, which carries the loss and never freezes; the L blocks between are what
+// policies count (planner/freezing/freeze_schedule.h). A block's layers freeze together.
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "exec/models/cnn.h"
+#include "exec/models/decoder.h"
+#include "exec/models/encoder.h"
+#include "exec/models/mlp.h"
+#include "exec/models/model.h"
+#include "exec/models/named_tensor.h"
+#include "exec/models/vit.h"
+#include "exec/tensors/sample_form.h"
+
+namespace frazil {
+
+class JsonCursor;
+
+using ModelChoice = std::variant<VitConfig, DecoderConfig, EncoderConfig, CnnConfig, MlpConfig>;
+
+// The names by alternative.
+inline constexpr std::array<std::string_view, 5> kModelKinds{"vit", "decoder", "encoder", "cnn",
+                                                             "mlp"};
+
+// Parses the object. Throws InputError for what cannot be made: an unknown kind, another kind's
+// keys, a dim that heads do not divide, ...
+ModelChoice parse_model(const JsonCursor& object);
+// Returns the text that parse_model() reads back as the same choice, on one line. A vit is written
+// without "kind", as in configurations from before there were others.
+std::string to_json(const ModelChoice& choice);
+
+// Return how many blocks the model has, first and head included, and what samples it reads. Neither
+// makes the model.
+int count_blocks(const ModelChoice& choice);
+SampleForm sample_form(const ModelChoice& choice);
+
+// Makes the model, in fp32.
+ModelSpec make_model(const ModelChoice& choice);
+
+// Returns the weights with the names that readers of `weights.safetensors` expect, in the order of
+// layers: views of `parameters`, which are those of make_model(choice), by layer.
+std::vector<NamedTensor> name_weights(const ModelChoice& choice,
+                                      const std::vector<const Tensors*>& parameters);
+
+}  // namespace frazil

@@ -1,0 +1,113 @@
+// Reads the choice of exec/models/choice/model_choice.h.
+#include "exec/models/choice/model_choice.h"
+
+#include "profiles/error.h"
+#include "profiles/json_settings.h"
+
+namespace frazil {
+namespace {
+
+constexpr int kLargestExpansion = 1 << 10;
+constexpr int kMostUnits = 1 << 16;
+
+// Throws unless `heads` divide `dim`.
+void expect_even_heads(const Given& heads_given, int heads, const Given& dim_given, int dim) {
+  if (dim % heads == 0) return;
+  blame({heads_given, dim_given},
+        with_value("dim", dim) + " divisible by " + with_value("heads", heads));
+}
+
+ModelChoice parse_vit(JsonFields& fields) {
+  VitConfig model;
+  const Given image = take(fields, "image", 1, kLargestCount, model.image);
+  take(fields, "channels", 1, kLargestCount, model.channels);
+  const Given patch = take(fields, "patch", 1, kLargestCount, model.patch);
+  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
+  take(fields, "blocks", 1, kLargestCount, model.blocks);
+  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
+  take(fields, "classes", 2, kLargestCount, model.classes);
+  take(fields, "dropout", Range::kFraction, model.dropout);
+  if (model.image % model.patch != 0) {
+    blame({patch, image},
+          with_value("image", model.image) + " divisible by " + with_value("patch", model.patch));
+  }
+  expect_even_heads(heads, model.heads, dim, model.dim);
+  return model;
+}
+
+ModelChoice parse_decoder(JsonFields& fields) {
+  DecoderConfig model;
+  take(fields, "vocabulary", 2, kLargestCount, model.vocabulary);
+  take(fields, "tokens", 1, kLargestCount, model.tokens);
+  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
+  take(fields, "blocks", 1, kLargestCount, model.blocks);
+  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
+  take(fields, "expansion", 1, kLargestExpansion, model.expansion);
+  take(fields, "dropout", Range::kFraction, model.dropout);
+  expect_even_heads(heads, model.heads, dim, model.dim);
+  return model;
+}
+
+ModelChoice parse_encoder(JsonFields& fields) {
+  EncoderConfig model;
+  take(fields, "vocabulary", 2, kLargestCount, model.vocabulary);
+  take(fields, "segments", 1, kLargestCount, model.segments);
+  take(fields, "tokens", 1, kLargestCount, model.tokens);
+  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
+  take(fields, "blocks", 1, kLargestCount, model.blocks);
+  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
+  take(fields, "expansion", 1, kLargestExpansion, model.expansion);
+  take(fields, "classes", 2, kLargestCount, model.classes);
+  take(fields, "dropout", Range::kFraction, model.dropout);
+  expect_even_heads(heads, model.heads, dim, model.dim);
+  return model;
+}
+
+// The norms are over two groups of channels.
+void take_even(JsonFields& fields, const std::string& key, int& value) {
+  const Given given = take(fields, key, 2, kLargestCount, value);
+  if (value % 2 != 0) given->fail(given->describe(), "an even number");
+}
+
+ModelChoice parse_cnn(JsonFields& fields) {
+  CnnConfig model;
+  take(fields, "image", 1, kLargestCount, model.image);
+  take(fields, "channels", 1, kLargestCount, model.channels);
+  take_even(fields, "width", model.width);
+  take_even(fields, "detour", model.detour);
+  take(fields, "units", 1, kMostUnits, model.units);
+  take(fields, "classes", 2, kLargestCount, model.classes);
+  return model;
+}
+
+ModelChoice parse_mlp(JsonFields& fields) {
+  MlpConfig model;
+  take(fields, "image", 1, kLargestCount, model.image);
+  take(fields, "channels", 1, kLargestCount, model.channels);
+  if (const Given widths = fields.optional("widths")) {
+    model.widths.clear();
+    for (const JsonCursor& width : widths->items()) {
+      model.widths.push_back(static_cast<int>(width.integer(1, kLargestCount)));
+    }
+    if (model.widths.empty()) widths->fail("no width", "one for each layer below the head");
+  }
+  take(fields, "classes", 2, kLargestCount, model.classes);
+  return model;
+}
+
+using Parser = ModelChoice (*)(JsonFields&);
+constexpr std::array<Parser, kModelKinds.size()> kParsers{parse_vit, parse_decoder, parse_encoder,
+                                                          parse_cnn, parse_mlp};
+
+}  // namespace
+
+ModelChoice parse_model(const JsonCursor& object) {
+  JsonFields fields(object);
+  const std::size_t kind = take_name(fields, "kind", kModelKinds);
+  ModelChoice choice = kParsers.at(kind)(fields);
+  ENSURE(choice.index() == kind, "the kinds in one order");
+  fields.finish();
+  return choice;
+}
+
+}  // namespace frazil

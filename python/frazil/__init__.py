@@ -1,0 +1,56 @@
+"""Frazil from Python: plan and simulate pipelines, turn data sets and models into files that it trains on, read what it trained.
+
+Planning needs the programs alone (`FRAZIL_BIN` names their folder, else they are on PATH). PyTorch is needed for `export_model` and
+`keyed_mask`, and for what is handed to `load_weights`; it is imported there and not before.
+"""
+
+import importlib
+import importlib.util
+from typing import Any
+
+from .answers import Comparison, GraphCut, HeldPlan, PlannerComparison, PlanStep, RankedPlan, Ranking, Trajectory, WhatIf
+from .dataset import export_data
+from .errors import FrazilError, NotFeasible
+from .questions import ask, plan, simulate
+from .shards import DataFiles
+from .tensors import Tensor, read_tensors, write_tensors
+from .version import VERSION as __version__
+from .weights import load_weights
+
+EXPORTING = ("ExportRefused", "export_model", "keyed_mask")
+
+__all__ = [
+    "Comparison",
+    "DataFiles",
+    "FrazilError",
+    "GraphCut",
+    "HeldPlan",
+    "NotFeasible",
+    "PlanStep",
+    "PlannerComparison",
+    "RankedPlan",
+    "Ranking",
+    "Tensor",
+    "Trajectory",
+    "WhatIf",
+    "__version__",
+    "ask",
+    "export_data",
+    "load_weights",
+    "plan",
+    "read_tensors",
+    "simulate",
+    "write_tensors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in EXPORTING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError(f"frazil.{name} needs PyTorch: install frazil[export]")
+    return getattr(importlib.import_module(".exporting", __name__), name)
+
+
+def __dir__() -> list:
+    return [*globals(), *EXPORTING]

@@ -1,0 +1,176 @@
+"""Records a model with torch.export: the operations of its forward, in training mode, for a batch of any size."""
+
+import contextlib
+import inspect
+import logging
+import traceback
+import warnings
+from typing import Any, Iterator
+
+import torch
+from torch.export import Dim, export
+
+from .refusals import ExportRefused, refuse
+
+SHORTEST_BATCH = 2  # torch.export takes a size of 1 for one that never changes
+PACKAGES = ("/torch/", "/frazil/exporting/")
+
+
+def check_model(model: torch.nn.Module, inputs: tuple, labels: torch.Tensor) -> None:
+    """Refuses what no graph could show: parameters that are not float32, batches that do not fit, momentum None."""
+    for name, parameter in model.named_parameters():
+        if parameter.dtype != torch.float32:
+            refuse(f"the parameter {name} is {_word(parameter.dtype)}, expected float32")
+        if parameter.device.type != "cpu":
+            refuse(f"the parameter {name} lies on {parameter.device}, expected the CPU")
+    for path, module in model.named_modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.track_running_stats and module.momentum is None:
+            refuse("averages its running statistics over all batches (momentum=None), expected a momentum", path)
+    if not inputs or not all(isinstance(item, torch.Tensor) and item.dim() > 0 for item in inputs):
+        refuse("example_inputs must be one or several tensors with the batch as their first dimension")
+    sizes = {item.shape[0] for item in (*inputs, labels)}
+    if len(sizes) != 1 or sizes.pop() < SHORTEST_BATCH:
+        refuse(f"example inputs and labels must hold the same batch, of at least {SHORTEST_BATCH} samples")
+
+
+def capture(model: torch.nn.Module, inputs: tuple, refuses_functions: bool = True) -> Any:
+    """The exported program of the model in the mode in which it is. Refuses what depends on the values of tensors.
+
+    refuses_functions: whether a torch.autograd.Function in the forward is refused; the backward that it defines would be lost.
+    """
+    batch = Dim("n", min=1)
+    watch = _refuse_functions(model) if refuses_functions else contextlib.nullcontext()
+    shapes = _shapes_of(model, inputs, batch)
+    return _export(model, inputs, shapes, watch)
+
+
+def capture_loss(loss: Any, leaves: list, spec: Any, labels: torch.Tensor, dimensions: list) -> Any:
+    """The exported program of `loss(outputs, labels)`, a function of the tensors among the model's outputs and of the labels.
+
+    leaves, spec: what the model returned, flattened by torch's pytree; dimensions: of each tensor among the leaves, {dimension: polynomial}.
+    """
+    module = _LossOfLeaves(loss, leaves, spec)
+    batch = Dim("n", min=1)
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    shapes = ([{key: _dimension(size, batch) for key, size in one.items()} for one in dimensions], {0: batch})
+    return _export(module, (tensors, labels), shapes, contextlib.nullcontext())
+
+
+@contextlib.contextmanager
+def mode_of(model: torch.nn.Module, training: bool) -> Iterator[None]:
+    """Puts a model into a mode; training where it trains already leaves modules alone that are set apart. Puts all back."""
+    modes = [(module, module.training) for module in model.modules()]
+    if training != model.training:
+        model.train(training)
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+class _LossOfLeaves(torch.nn.Module):
+    def __init__(self, loss: Any, leaves: list, spec: Any):
+        super().__init__()
+        self.loss = loss
+        self.others = [None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves]
+        self.spec = spec
+
+    def forward(self, tensors: list, labels: torch.Tensor) -> torch.Tensor:
+        left = iter(tensors)
+        leaves = [next(left) if other is None else other[0] for other in self.others]
+        return self.loss(torch.utils._pytree.tree_unflatten(leaves, self.spec), labels)
+
+
+def _shapes_of(model: torch.nn.Module, inputs: tuple, batch: Any) -> Any:
+    shapes = tuple({0: batch} for _ in inputs)
+    signature = inspect.signature(model.forward)
+    takes_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in signature.parameters.values())
+    return (shapes,) if takes_rest else shapes
+
+
+def _dimension(size: Any, batch: Any) -> Any:
+    if size == "n":
+        return batch
+    numbers = [part for part in size[1:] if isinstance(part, int)]
+    if size[0] == "*" and len(numbers) == 1 and len(size) == 3 and "n" in size:
+        return numbers[0] * batch
+    refuse(f"returns a tensor with a dimension of size {size}, expected n or a multiple of n")
+    return None
+
+
+def _export(module: torch.nn.Module, arguments: tuple, shapes: Any, watch: Any) -> Any:
+    try:
+        with watch, _quiet():
+            return export(module, arguments, dynamic_shapes=shapes, strict=False)
+    except ExportRefused:
+        raise
+    except Exception as error:  # torch raises errors of many kinds
+        refuse(f"torch.export cannot record it: {_first_line(error)}", source=_source_of(error))
+        return None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps back what torch says of its own doings, such as the whole graph beside an error."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def _source_of(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return user_line(frames)
+
+
+def user_line(frames: Any) -> str:
+    """The last of these frames that lies in neither torch nor the exporter, as file:line."""
+    users = [frame for frame in frames if not any(part in frame.filename for part in PACKAGES) and not frame.filename.startswith("<")]
+    return f"{users[-1].filename.rpartition('/')[2]}:{users[-1].lineno}" if users else ""
+
+
+@contextlib.contextmanager
+def _refuse_functions(model: torch.nn.Module) -> Iterator[None]:
+    """Refuses each torch.autograd.Function that runs meanwhile, with the module that is running."""
+    paths = {module: path for path, module in model.named_modules()}
+    running: list = []
+
+    def enter(module: Any, _: Any) -> None:
+        running.append(paths.get(module, ""))
+
+    def leave(*_: Any) -> None:
+        running.pop()
+
+    registered = torch.nn.modules.module
+    hooks = [registered.register_module_forward_pre_hook(enter), registered.register_module_forward_hook(leave)]
+
+    below = torch.autograd.function._SingleLevelFunction  # whose `apply` Function.apply calls, to which users may hold references
+
+    def apply(cls: Any, *arguments: Any, **keywords: Any) -> Any:
+        if cls.__module__.startswith("torch."):
+            return super(below, cls).apply(*arguments, **keywords)
+        source = user_line(traceback.extract_stack())
+        refuse(f"uses {cls.__name__}, a torch.autograd.Function, whose backward an export loses", running[-1] if running else "", source)
+        return None
+
+    below.apply = classmethod(apply)
+    try:
+        yield
+    finally:
+        del below.apply
+        for hook in hooks:
+            hook.remove()
+
+
+def _word(dtype: torch.dtype) -> str:
+    return str(dtype).rpartition(".")[2]

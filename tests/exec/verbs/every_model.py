@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Takes each kind of model through profile, plan, simulate, verify and train as a user does; its weights are the same under every plan.
+
+FRAZIL names the program, default build/bin/frazil of this tree. Exit code 0: all held; 1: something did not; 77: the program is not there.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+TREE = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TREE / "tests/findings/support"))
+from training import FRAZIL, RUN, Absent, Failed, one_line, tell  # noqa: E402
+
+TRANSFORMER = {"dim": 16, "blocks": 2, "heads": 2, "dropout": 0.1}
+TOKENS = {**TRANSFORMER, "tokens": 8, "expansion": 2}
+MODELS = {
+    "vit": {**TRANSFORMER, "kind": "vit", "patch": 4, "classes": 5},
+    "decoder": {**TOKENS, "kind": "decoder", "vocabulary": 12},
+    "encoder": {**TOKENS, "kind": "encoder", "vocabulary": 12, "classes": 3},
+    "cnn": {"kind": "cnn", "image": 6, "channels": 2, "width": 4, "detour": 6, "classes": 3},
+    "mlp": {"kind": "mlp", "image": 4, "widths": [16, 12, 8], "classes": 3},
+}
+FREEZE = {"alpha": 0.5, "start_epoch": 2, "interval_epochs": 1}
+VERDICTS = (0, 4, 5)  # as the costs say, otherwise, too unsteady to tell
+READ_BY_TOKENS = ("decoder", "encoder")
+INPUTS = "--run run.json --profile model.json --cluster cluster.json --quiet --json".split()
+
+
+class Kind:
+    def __init__(self, folder, model):
+        self.folder = folder
+        self.model = model
+        self.write_run("run.json")
+        self.write_run("frozen.json", freeze=FREEZE)
+        self.write_run("cached.json", freeze=FREEZE, cache={"kind": "on", "admission": "always"})
+        self.succeed("profile", *"--run run.json --devices 2 --rounds 1 --steps 2 --memory-limit 1GiB --quiet "
+                     "--out model.json --cluster-out cluster.json".split())
+        self.profile = json.loads((folder / "model.json").read_text())
+
+    def write_run(self, name, **changes):
+        optimizer = {"learning_rate": 0.01, "cosine": False}
+        run = {**RUN, "model": self.model, "epochs": 3, "optimizer": optimizer, "freeze": {}, **changes}
+        (self.folder / name).write_text(json.dumps(run))
+
+    def run(self, *words):
+        return subprocess.run([FRAZIL, *words], cwd=self.folder, capture_output=True, text=True, timeout=300)
+
+    def succeed(self, *words):
+        done = self.run(*words)
+        if done.returncode != 0:
+            raise Failed(f"{self.model['kind']}: {' '.join(words)} exits {done.returncode}: {one_line(done.stderr or done.stdout)}")
+        return done.stdout
+
+    def train(self, *flags, run="run.json"):
+        answer = json.loads(self.succeed("train", *[run if word == "run.json" else word for word in INPUTS], *flags))
+        return answer["state_hash"], answer["loss"], answer["accuracy"]
+
+    def write_plan(self, name, pipelines):
+        """Pipelines are lists of (first layer, device), and share the micro-batches."""
+        layers, held = len(self.profile["layers"]), json.loads((self.folder / "best.json").read_text())
+        each = 4 // len(pipelines)
+        held["pipelines"] = [
+            {"stages": [{"layers": [[first, end - 1]], "devices": [device]}
+                        for (first, device), end in zip(stages, [first for first, _ in stages[1:]] + [layers])],
+             "micro_batches": [[index * each, (index + 1) * each - 1]]}
+            for index, stages in enumerate(pipelines)]
+        held["schedule"] = {"name": "1f1b"}
+        held["mask"] = "1" * len(self.profile["blocks"])
+        (self.folder / name).write_text(json.dumps(held))
+        self.succeed(*f"simulate --plan {name} --profile model.json --cluster cluster.json".split())
+
+
+def differing(kind, known, what, found):
+    return [] if found == known else [f"{kind}: {what} ends with {found}, expected {known}"]
+
+
+def check_kind(folder, name):
+    """What is wrong with this kind, and the accuracy that it has reached."""
+    kind = Kind(folder, MODELS[name])
+    kind.succeed(*"plan --profile model.json --cluster cluster.json --batch 16 --micro-batch 4 --out best.json".split())
+    middle = len(kind.profile["layers"]) // 2
+    for plan, pipelines in {"one": [[(0, 0)]], "stages": [[(0, 0), (middle, 1)]], "replicas": [[(0, 0)], [(0, 1)]]}.items():
+        kind.write_plan(f"{plan}.json", pipelines)
+    alone = kind.train("--keep-plan", "--plan", "one.json")
+    wrong = differing(name, alone, "a run of two stages", kind.train("--keep-plan", "--plan", "stages.json"))
+    wrong += differing(name, alone, "a run of two replicas", kind.train("--keep-plan", "--plan", "replicas.json"))
+    frozen = kind.train(run="frozen.json")
+    wrong += differing(name, frozen, "a cached run over two processes", kind.train("--procs", "2", run="cached.json"))
+    wrong += [f"{name}: nothing froze"] if frozen == alone else []
+    kind.train("--steps", "6", "--checkpoint-every", "3", "--out", "kept", run="frozen.json")
+    resumed = json.loads(kind.succeed(*"train --resume kept --steps 12 --quiet --json".split()))
+    wrong += differing(name, frozen[0], "a run that was resumed", resumed["state_hash"])
+    kind.succeed("check", "kept")
+    verified = kind.run(*"verify --run run.json --cluster cluster.json --plan stages.json --blocks 2 --steps 2 --accept-load --quiet".split())
+    if verified.returncode not in VERDICTS:
+        wrong.append(f"{name}: verify exits {verified.returncode}: {one_line(verified.stderr)}")
+    kind.write_run("run.json", data={"kind": "digits"})
+    refused = kind.run("train", *INPUTS)
+    if (name in READ_BY_TOKENS) != ("a model that reads images" in refused.stdout) or refused.returncode != 2:
+        wrong.append(f"{name}: digits give {refused.returncode}: {one_line(refused.stdout)}")
+    return wrong, alone[2]
+
+
+def check():
+    if not pathlib.Path(FRAZIL).exists():
+        raise Absent(f"no {FRAZIL}")
+    wrong, seen, begin = [], [], time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        for kind in sys.argv[1:] or MODELS:
+            folder = pathlib.Path(name) / kind
+            folder.mkdir()
+            found, accuracy = check_kind(folder, kind)
+            wrong += found
+            seen.append(f"{kind} {100 * accuracy:.0f} %")
+    told = f"equal bits under four plans, resumed, cached and over two processes; accuracy of {', '.join(seen)}; "
+    return told + f"{time.monotonic() - begin:.0f} s", "; ".join(wrong)
+
+
+sys.exit(tell("every_model.py", check))

@@ -1,0 +1,32 @@
+"""The exporter of models, from PyTorch models to model files that compute the same bits.
+
+All exports happen in this one process. Exit code 0 means that all holds, 1 that something does not, 77 that something was skipped, for a
+reason that is printed.
+"""
+
+import importlib
+import importlib.util
+import sys
+import unittest
+
+SKIPPED = 77
+CASES = ("bits", "structure", "refused", "witnesses", "masks")
+
+
+def main():
+    if importlib.util.find_spec("torch") is None:
+        print("skipped: PyTorch is not there; tests/interop/setup_torch.sh fetches it")
+        return SKIPPED
+    loader = unittest.TestLoader()
+    suite = unittest.TestSuite(loader.loadTestsFromModule(importlib.import_module(name)) for name in CASES)
+    if not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful():
+        return 1
+    from exported import has_transformers
+
+    if not has_transformers():
+        print("skipped: the models of Hugging Face, for transformers is not there; tests/interop/setup_torch.sh fetches it")
+        return SKIPPED
+    return 0
+
+
+sys.exit(main())

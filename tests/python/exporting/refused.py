@@ -1,0 +1,131 @@
+"""What cannot be exported is refused in one sentence, and nothing is written."""
+
+import unittest
+from pathlib import Path
+
+import torch
+from exported import FOLDER
+from frazil.exporting import ExportRefused, export_model
+from models import classification
+from torch import nn
+from torch.nn import functional as F
+
+
+class Doubled(torch.autograd.Function):
+    """The identity, with twice the gradient."""
+
+    @staticmethod
+    def forward(_, x):
+        return x * 1.0
+
+    @staticmethod
+    def backward(_, gradient):
+        return gradient * 2
+
+
+class Between(nn.Module):
+    """Two linear layers with something between them, done by the module `middle`."""
+
+    def __init__(self, middle):
+        super().__init__()
+        self.first = nn.Linear(5, 4)
+        self.middle = Called(middle)
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last(self.middle(self.first(x)))
+
+
+class Called(nn.Module):
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def forward(self, x):
+        return self.call(x)
+
+
+class View(nn.Module):
+    """Changes a view of what another layer has made and still reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(5, 4), nn.Linear(4, 4), nn.Linear(4, 3)])
+
+    def forward(self, x):
+        made = self.blocks[0](x)
+        view = made.view(-1, 2, 2)
+        other = self.blocks[1](made)
+        view.mul_(2.0)
+        return self.blocks[2](made + other)
+
+
+def branch_on_values(x):
+    return x if x.sum() > 0 else -x
+
+
+INPUTS = (torch.linspace(-1, 1, 20).reshape(4, 5),)
+LABELS = torch.tensor([0, 1, 2, 0])
+
+
+class Refused(unittest.TestCase):
+    def expect(self, model, *parts, inputs=INPUTS, loss=classification, cuts="blocks"):
+        """The sentence has all these parts and no second line, and there is no file."""
+        path = Path(FOLDER.name) / "refused.safetensors"
+        path.unlink(missing_ok=True)
+        with self.assertRaises(ExportRefused) as caught:
+            export_model(model, inputs, LABELS, loss, path, cuts)
+        for part in parts:
+            self.assertIn(part, str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+        self.assertFalse(path.exists())
+
+    def test_a_function_whose_backward_an_export_loses(self):
+        self.expect(Between(Doubled.apply), "module middle (refused.py:", "Doubled, a torch.autograd.Function")
+
+    def test_a_branch_on_the_values_of_a_tensor(self):
+        self.expect(Between(branch_on_values), "refused.py:", "torch.export cannot record it", "data-dependent")
+
+    def test_a_size_that_depends_on_values(self):
+        self.expect(Between(lambda x: x[x[:, 0] > 0]), "refused.py:", "depends on")
+
+    def test_random_draws_without_a_key(self):
+        self.expect(Between(lambda x: F.rrelu(x, training=True)), "module middle (refused.py:", "aten::rrelu", "without a key")
+        self.expect(Between(lambda x: x[:, torch.randperm(4)]), "module middle (refused.py:", "aten::randperm")
+        self.expect(Between(lambda x: x + torch.rand(4)), "module middle (refused.py:", "aten::rand,")
+
+    def test_random_draws_that_the_loss_does_not_read(self):
+        def draw_more(x):
+            F.dropout(x, 0.5)
+            return x
+
+        self.expect(Between(draw_more), "module middle (refused.py:", "draws random numbers for something")
+
+    def test_a_change_of_a_view_of_what_crosses_a_cut(self):
+        self.expect(View(), "refused.py:", "changes in place a view")
+
+    def test_autocast(self):
+        def narrow(x):
+            with torch.autocast("cpu"):
+                return x @ x.T @ x
+
+        self.expect(Between(narrow), "refused.py:", "torch.autocast")
+
+    def test_parameters_of_another_type(self):
+        self.expect(Between(lambda x: x).double(), "the parameter first.weight is float64, expected float32")
+
+    def test_statistics_over_all_batches(self):
+        self.expect(nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3, momentum=None)), "module 1:", "momentum=None")
+
+    def test_a_batch_of_one_and_batches_that_differ(self):
+        self.expect(Between(lambda x: x), "at least 2 samples", inputs=(INPUTS[0][:1],))
+        self.expect(Between(lambda x: x), "the same batch", inputs=(INPUTS[0][:3],))
+
+    def test_a_cut_at_no_module(self):
+        self.expect(Between(lambda x: x), 'found the cut "midle"', cuts=["midle"])
+
+    def test_a_loss_that_is_no_single_number(self):
+        self.expect(Between(lambda x: x), "the loss is no single number", loss=lambda outputs, _: outputs)
+
+    def test_a_model_that_does_not_depend_on_parameters(self):
+        self.expect(nn.Sequential(nn.Flatten()), "no parameters", loss=lambda outputs, _: outputs.mean())

@@ -1,0 +1,112 @@
+"""What the layers of an exported model are, and what goes between them."""
+
+import unittest
+
+import torch
+from exported import exported, export, samples
+from models import Mlp, Sample, classification
+from refused import INPUTS, LABELS
+from torch import nn
+from witnesses import Scaled
+
+
+def layer_names(file):
+    return [layer["name"] for layer in file.layers]
+
+
+def edges(file, kind):
+    return [(edge["from"], edge["to"], edge["outputs"]) for edge in file.graph["edges"] if edge["kind"] == kind]
+
+
+class Frozen(nn.Module):
+    """A model of which a part is not to be trained, and another is never read."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(5, 4), nn.Linear(4, 3)])
+        self.blocks[0].weight.requires_grad_(False)
+        self.unread = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.blocks[1](self.blocks[0](x).relu())
+
+
+class Structure(unittest.TestCase):
+    def test_blocks_are_the_children_of_the_module_list(self):
+        file = exported("bert")
+        self.assertEqual(file.graph["blocks"], ["before", "blocks.0", "blocks.1", "head"])
+        self.assertEqual([layer["block"] for layer in file.layers], [0, 1, 2, 3])
+
+    def test_module_paths_make_finer_layers_of_the_same_blocks(self):
+        whole = samples()["bert"]
+        finer = export(Sample("finer", whole.model, whole.inputs, whole.labels, whole.loss, ["blocks.0.attention", "blocks.1.attention"]))
+        self.assertEqual(finer.graph["blocks"], ["before", "blocks.0", "blocks.1", "head"])
+        self.assertEqual([layer["block"] for layer in finer.layers], [0, 1, 1, 1, 2, 2, 2, 3])
+        self.assertIn("blocks.1.attention", layer_names(finer))
+        from exported import differences
+
+        self.assertEqual(differences(finer, "by_layers"), [])
+
+    def test_a_tied_table_is_alone_in_each_layer_that_reads_it(self):
+        file = exported("gpt")
+        entries = file.graph["parameters"]
+        tied = [layer["name"] for layer in file.layers if any(entries[int(p[1:])]["tied"] for p in layer["parameters"])]
+        self.assertEqual(tied, ["tokens", "head"])
+        for layer in file.layers:
+            if layer["name"] in tied:
+                self.assertEqual(len(layer["parameters"]), 1)
+        self.assertEqual([entry["tensor"] for entry in entries if entry["tied"]], ["tokens.weight"] * 2)
+
+    def test_layers_that_share_a_parameter_that_cannot_be_read_alone_are_one(self):
+        self.assertEqual(layer_names(export(Sample("scaled", Scaled(), INPUTS, LABELS, classification))), ["before"])
+
+    def test_a_mask_travels_as_the_input_that_it_is_made_of(self):
+        file = exported("bert")
+        self.assertEqual(edges(file, "detached"), [(0, 1, [0]), (0, 2, [0])])
+        self.assertEqual(file.layers[0]["outputs"][0], "i1")
+        self.assertIn("i1", file.layers[2]["inputs"])
+
+    def test_each_reading_node_but_those_of_the_last_layer_has_an_output_of_its_own(self):
+        file = exported("hf_t5") if "hf_t5" in samples() else self.skipTest("transformers is not there")
+        gradient = [(edge["from"], output) for edge in file.graph["edges"] if edge["kind"] == "gradient" for output in edge["outputs"]]
+        self.assertEqual(len(gradient), len(set(gradient)))
+        repeated = [layer["name"] for layer in file.layers if len(set(layer["outputs"])) < len(layer["outputs"])]
+        self.assertEqual(repeated, ["model.encoder.final_layer_norm"])
+
+    def test_statistics_are_buffers_and_their_layers_mix_samples(self):
+        file = exported("cnn")
+        self.assertEqual({entry["name"].rpartition(".")[2] for entry in file.graph["buffers"]}, {"running_mean", "running_var"})
+        self.assertEqual([layer["name"] for layer in file.layers if layer["mixes_samples"]], ["blocks.0", "blocks.1", "blocks.2"])
+        self.assertFalse(any("num_batches_tracked" in name for name in file.tensors))
+
+    def test_evaluation_is_written_where_it_is_another_program(self):
+        for name in samples():
+            with self.subTest(model=name):
+                layers = [layer["name"] for layer in exported(name).layers if "evaluation" in layer]
+                self.assertEqual(layers, ["blocks.0"] if name == "branching" else [])
+
+    def test_draws_are_counted_in_each_layer(self):
+        for layer in exported("gpt").layers:
+            draws = [node["random"] for node in layer["nodes"] if "random" in node]
+            self.assertEqual(draws, list(range(len(draws))))
+
+    def test_nodes_know_their_module_and_their_line(self):
+        node = exported("gpt").layers[2]["nodes"][0]
+        self.assertEqual(node["path"], "blocks.0.before")
+        self.assertRegex(node["source"], r"^models\.py:\d+$")
+
+    def test_parameters_that_do_not_train_say_so_and_those_that_nothing_reads_are_left_out(self):
+        generator = torch.Generator().manual_seed(0)
+        inputs, labels = torch.randn(4, 5, generator=generator), torch.tensor([0, 1, 2, 0])
+        file = export(Sample("frozen", Frozen(), (inputs,), labels, classification))
+        trainable = {entry["name"]: entry["trainable"] for entry in file.graph["parameters"]}
+        self.assertEqual(trainable, {"blocks.0.weight": False, "blocks.0.bias": True, "blocks.1.weight": True, "blocks.1.bias": True})
+
+    def test_the_model_is_left_as_it_was(self):
+        model = Mlp().eval()
+        state = torch.get_rng_state()
+        generator = torch.Generator().manual_seed(0)
+        export(Sample("left", model, (torch.randn(4, 5, generator=generator),), torch.tensor([0, 1, 2, 0]), classification))
+        self.assertFalse(any(module.training for module in model.modules()))
+        self.assertTrue(all(parameter.grad is None for parameter in model.parameters()))
+        self.assertTrue(torch.equal(torch.get_rng_state(), state))
