@@ -10,7 +10,7 @@ import sys
 import unittest
 
 SKIPPED = 77
-CASES = ("bits", "structure", "refused", "witnesses", "masks")
+CASES = ("bits", "structure", "refused", "witnesses", "masks", "reader")
 
 
 def main():

@@ -12,9 +12,10 @@ from torch import nn
 
 
 class ModelFile:
-    """graph: the JSON of the file; tensors: by their names in the file."""
+    """graph: the JSON of the file; tensors: by their names in the file; path: where it lies."""
 
     def __init__(self, path):
+        self.path = path
         self.tensors, metadata = read_tensors(path)
         self.graph = json.loads(metadata["frazil.model"])
         self.layers = self.graph["layers"]
