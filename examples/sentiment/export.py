@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""export.py FOLDER: the encoder with a new head of two labels as FOLDER/model.safetensors, a model file that Frazil trains.
+"""export.py FOLDER: the encoder with a new head of two labels as FOLDER/model.safetensors, a model file (docs/model-file.md).
 
 Takes torch and transformers (examples/requirements.txt).
 """

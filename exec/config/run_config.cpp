@@ -144,10 +144,11 @@ AugmentationConfig parse_augmentation(const JsonCursor& object) {
   augmentation.kind =
       static_cast<AugmentationConfig::Kind>(take_name(fields, "kind", kAugmentationKinds));
   if (augmentation.is_random()) {
-    take(fields, augmentation.crops() ? "padding" : "pixels", augmentation.crops() ? 0 : 1,
-         kLargestShift, augmentation.pixels);
     if (augmentation.crops()) {
+      take(fields, "padding", 0, kLargestShift, augmentation.pixels);
       if (const Given flip = fields.optional("flip")) augmentation.flip = flip->boolean();
+    } else {
+      take(fields, "pixels", 1, kLargestShift, augmentation.pixels);
     }
     take(fields, "variants", 0, kMostVariants, augmentation.variants);
   }

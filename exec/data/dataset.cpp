@@ -229,8 +229,8 @@ Dataset make_synthetic(int train, int test, int channels, int size, int classes,
 }
 
 Dataset split_validation(Dataset data, int percent, std::uint64_t seed) {
-  ENSURE(percent >= 0 && percent <= 100 && data.validation.count() == 0, "a share of one part");
   if (percent == 0) return data;
+  ENSURE(percent > 0 && percent <= 100 && data.validation.count() == 0, "a share of one part");
   constexpr int kNoEpoch = -1;  // an order that no epoch has
   const std::int64_t samples = data.train.count();
   const std::int64_t taken = divide_up(samples * percent, std::int64_t{100});

@@ -1,4 +1,4 @@
-"""Frazil from Python: plan and simulate pipelines, turn data sets and models into files that it trains on, read what it trained.
+"""Frazil from Python: plan and simulate pipelines, turn data sets and models into files, read what it trained.
 
 Planning needs the programs alone (`FRAZIL_BIN` names their folder, else they are on PATH). PyTorch is needed for `export_model` and
 `keyed_mask`, and for what is handed to `load_weights`; it is imported there and not before.

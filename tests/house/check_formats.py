@@ -18,7 +18,7 @@ from pathlib import Path
 
 # Section of formats.md -> the sources that read this format.
 READERS = {
-    "Run configuration": ("exec/config/*.cpp", "exec/models/choice/*.cpp", "planner/freezing/[!f]*.cpp", "planner/freezing/freeze_[!s]*.cpp"),
+    "Run configuration": ("exec/config/*.cpp", "exec/models/choice/*.cpp", "planner/freezing/[!f]*.cpp", "planner/freezing/freeze_[!s]*.cpp", "profiles/json_settings.cpp"),
     "Model profile": ("profiles/model_profile_json.cpp",),
     "Cluster": ("profiles/cluster_json.cpp",),
     "Plan": ("planner/plan/plan_json.cpp",),

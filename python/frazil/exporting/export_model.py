@@ -1,4 +1,4 @@
-"""`export_model`: a PyTorch model, with its loss, as a file that Frazil profiles, plans and trains (docs/model-file.md)."""
+"""`export_model`: a PyTorch model, with its loss, as a file that computes the same bits without Python (docs/model-file.md)."""
 
 import copy
 import json

@@ -205,7 +205,7 @@ TEST(UntrainableParameters, TakeTheMemoryThatTheSimulatorSaysWithWeightVersions)
 
 // Blocks without trainable parameters in evaluation mode are as the same blocks frozen by a mask.
 TEST(UntrainableBlocks, InEvaluationAreAsFrozenOnes) {
-  const TestModel model = lock(encoder_model(), {"embeddings.*", "layer.0.*"});
+  const TestModel model = lock(encoder_model(), {"bert.embeddings.*", "bert.encoder.layer.0.*"});
   TestModel evaluated = model;
   evaluated.spec = evaluate_untrainable(model.spec);
   const auto train = [](const TestModel& some, const std::string& mask) {
@@ -214,7 +214,7 @@ TEST(UntrainableBlocks, InEvaluationAreAsFrozenOnes) {
   EXPECT_EQ(train(evaluated, "1111"), train(model, "0011"));
   EXPECT_NE(train(model, "1111"), train(model, "0011")) << "dropout is in force";
   EXPECT_EQ(tell_untrainable(model.spec),
-            "blocks 0 (embeddings), 1 (" + model.spec.blocks[1] +
+            "blocks 0 (embedding), 1 (" + model.spec.blocks[1] +
                 ") have no trainable parameter and run in evaluation mode");
   EXPECT_EQ(tell_untrainable(encoder_model().spec), "");
 }

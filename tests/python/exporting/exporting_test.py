@@ -14,13 +14,19 @@ CASES = ("bits", "structure", "refused", "witnesses", "masks", "reader")
 
 
 def main():
-    if importlib.util.find_spec("torch") is None:
-        print("skipped: PyTorch is not there; tests/interop/setup_torch.sh fetches it")
-        return SKIPPED
+    for needed in ("torch", "filelock"):  # torch.export imports the latter
+        if importlib.util.find_spec(needed) is None:
+            print(f"skipped: {needed} is not there; tests/interop/setup_torch.sh fetches it")
+            return SKIPPED
     loader = unittest.TestLoader()
     suite = unittest.TestSuite(loader.loadTestsFromModule(importlib.import_module(name)) for name in CASES)
-    if not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful():
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    if not result.wasSuccessful():
         return 1
+    for test, reason in result.skipped:
+        print(f"skipped: {test}: {reason}")
+    if result.skipped:
+        return SKIPPED
     from exported import has_transformers
 
     if not has_transformers():

@@ -22,6 +22,7 @@ class Reader(unittest.TestCase):
                 [TESTS, "--gtest_filter=ExportedModels.*", "--gtest_brief=1"],
                 env={**os.environ, "FRAZIL_EXPORTED_MODELS": name}, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"[1-9]\d* tests from 1 test suite ran")
         self.assertNotIn("SKIPPED", done.stdout)
         print(f"{len(samples())} models read in C++", flush=True)
 
