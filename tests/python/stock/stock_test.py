@@ -167,11 +167,22 @@ class Weights(Stock):
         frazil.ask("profile", run=run, quiet=True, **measured)
         out = self.folder / choice["kind"]
         frazil.ask("train", run=run, **files, out=out, quiet=True)
+        if choice["kind"] == "decoder":
+            with self.assertRaisesRegex(frazil.FrazilError, r"found shape \[48, 16\] of transformer.h.0.attn.c_attn.weight"):
+                frazil.load_weights(model, out)
+            turn_maps(out / "weights.safetensors")
         frazil.load_weights(model, out)
         trained = frazil.read_tensors(out / "weights.safetensors")
         self.assertLessEqual(set(trained), set(model.state_dict()))
         self.assertTrue(all(torch.equal(model.state_dict()[name], tensor.torch()) for name, tensor in trained.items()))
         return model
+
+
+def turn_maps(path):
+    """GPT-2 holds the maps inside blocks as [in, out]; a decoder's lie as [out, in]."""
+    maps = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+    weights = {name: tensor.torch() for name, tensor in frazil.read_tensors(path).items()}
+    frazil.write_tensors(path, {name: weight.t().contiguous() if name.endswith(maps) else weight for name, weight in weights.items()})
 
 
 if __name__ == "__main__":
