@@ -102,6 +102,9 @@ ExitCode write_page(const po::variables_map& values) {
     if (const std::string& bits = summaries.back().other_bits; !bits.empty()) {
       notes.push_back(runs.back().name + ": " + bits);
     }
+    if (const std::string& check = summaries.back().model_check; !check.empty()) {
+      notes.push_back(runs.back().name + ": " + check);
+    }
   }
   const std::string title =
       values.count("title") > 0 ? values["title"].as<std::string>() : "Training report";

@@ -115,6 +115,7 @@ std::string to_text(const RunSummary& run) {
   text += "\n";
   if (run.interrupted_after) text += tell_interrupted(run) + "\n";
   if (!run.other_bits.empty()) text += run.other_bits + "\n";
+  if (!run.model_check.empty()) text += run.model_check + "\n";
   for (const std::string& note : list_notes(run)) text += note + "\n";
   if (run.phases.empty()) return text;
   text += to_text(tabulate_phases(run));
@@ -159,6 +160,7 @@ std::string to_json(const std::vector<RunSummary>& runs) {
                  {"samples_per_second", number_or_null(run.rate())},
                  {"prediction_error", number_or_null(run.prediction_error())}};
     if (!run.other_bits.empty()) item["other_bits"] = run.other_bits;
+    if (!run.model_check.empty()) item["model_file"] = run.model_check;
     if (run.interrupted_after) {
       item["interrupted_after_step"] = *run.interrupted_after;
       item["all_steps"] = run.all_steps;

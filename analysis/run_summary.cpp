@@ -138,6 +138,10 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
   if (const auto bits = trace.provenance.find("other_bits"); bits != trace.provenance.end()) {
     run.other_bits = bits->second;
   }
+  if (const auto check = trace.provenance.find("model_file");
+      check != trace.provenance.end() && check->second.find("tolerance") != std::string::npos) {
+    run.model_check = "the model file was " + check->second + ", not bit for bit";
+  }
   if (trace.open) run.interrupted_after = count_logged(trace);
   Starts starts;
   for (const FreezeEvent& event : trace.events) {

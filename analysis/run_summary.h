@@ -53,6 +53,8 @@ struct RunSummary {
   std::int64_t all_steps = 0;
   // Says from which step on other kernels were accepted, which give other bits; "": none were.
   std::string other_bits;
+  // Says that the model file was checked to a tolerance; "": bit for bit, or the model is no file.
+  std::string model_check;
   std::optional<EvalEvent> last_eval;
   int evaluations = 0;  // one at the end of each epoch
   std::vector<PhaseSummary> phases;

@@ -52,7 +52,7 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   deciding.cache = {};  // a run whose cache rounds keeps no checkpoints
   add_flat(to_json(deciding), keys);
   for (const char* const key :
-       {"format", "version", "data.path", "message_order", "deadline_seconds"}) {
+       {"format", "version", "model.path", "data.path", "message_order", "deadline_seconds"}) {
     keys.erase(key);
   }
   // The two schedules that a boolean named before keep their key, and runs their identity.
@@ -64,6 +64,7 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
     keys["precision.instructions"] = narrow_instructions(present_kernels());
   }
   keys["model.hash"] = model_hash;
+  if (const auto file = find_file(config.model)) keys["model.file_hash"] = to_hex(file->hash);
   keys["data.hash"] = to_hex(data.train.hash());
   if (data.validation.count() > 0) keys["data.validation_hash"] = to_hex(data.validation.hash());
   keys["steps"] = std::to_string(steps);

@@ -10,8 +10,8 @@ namespace {
 
 // The digits and their classes may be fewer than those that the model can tell apart.
 bool fits(const Dataset& data, const SampleForm& form) {
-  return form == image_form(data.channels, data.height, form.classes) &&
-         data.classes <= form.classes;
+  return form.tells_images_apart() && data.classes <= form.classes &&
+         form.inputs == image_form(data.channels, data.height, form.classes).inputs;
 }
 
 Dataset make_learnable(const DataConfig& data, const SampleForm& form) {

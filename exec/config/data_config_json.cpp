@@ -81,10 +81,16 @@ void expect_digits(const Given& model, const SampleForm& form) {
   if (!model) return;  // the default model reads them
   const std::string otherwise = ", or data of kind \"synthetic\"";
   JsonFields fields(*model);
+  const Given path = fields.optional("path");
   if (!form.reads_images()) {
-    blame({fields.optional("kind")}, "a model that reads images, for the digits" + otherwise);
+    blame({path, fields.optional("kind")}, "a model that reads images, for the digits" + otherwise);
   }
   const std::vector<std::int64_t>& shape = form.inputs.front().shape;
+  if (path && (shape != image_form(1, kDigitImage, kDigitClasses).inputs.front().shape ||
+               !form.tells_images_apart())) {
+    path->fail(path->describe(),
+               "a model of 8 x 8 images of one channel and classes, for the digits");
+  }
   if (shape.back() != kDigitImage) {
     blame({fields.optional("image")}, "8, the size of a digit" + otherwise);
   }
@@ -92,7 +98,7 @@ void expect_digits(const Given& model, const SampleForm& form) {
     blame({fields.optional("channels")}, "1, the grey of a digit" + otherwise);
   }
   if (form.classes < kDigitClasses) {
-    blame({fields.optional("classes")}, "10 or more for ten digits" + otherwise);
+    blame({path, fields.optional("classes")}, "10 or more for ten digits" + otherwise);
   }
 }
 
@@ -209,8 +215,12 @@ void expect_fitting(const DataConfig& data, const SampleForm& form, const ModelA
   switch (data.kind) {
     case DataConfig::Kind::kDigits:
       return expect_digits(objects.model, form);
-    case DataConfig::Kind::kSynthetic:
-      return;
+    case DataConfig::Kind::kSynthetic: {
+      if (form.tells_images_apart() || form.tells_tokens_apart()) return;
+      const JsonCursor kind = JsonFields(*objects.data).required("kind");
+      kind.fail(kind.describe(),
+                "\"tensors\" for a model whose samples are no images and no texts of classes");
+    }
     case DataConfig::Kind::kRandomHierarchy: {
       const std::int64_t samples = std::int64_t{data.train_samples} + data.test_samples;
       const std::optional<std::string> lacking = find_lacking(data.hierarchy, samples, form);

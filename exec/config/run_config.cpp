@@ -194,7 +194,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   const Given model = fields.optional("model");
   const Given data = fields.optional("data");
   if (data) config.data = parse_data(*data);
-  if (model) config.model = parse_model(*model);
+  if (model) config.model = parse_model(*model, std::filesystem::path(file).parent_path());
   expect_fitting(config.data, sample_form(config.model), {.model = model, .data = data});
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);

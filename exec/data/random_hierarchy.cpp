@@ -123,7 +123,9 @@ std::int64_t count_sentences(const HierarchyConfig& shape) {
 
 std::optional<std::string> find_lacking(const HierarchyConfig& shape, std::int64_t samples,
                                         const SampleForm& form) {
-  if (!form.reads_images()) return "a model that reads images, or data of kind \"synthetic\"";
+  if (!form.tells_images_apart()) {
+    return "a model that reads images, or data of kind \"synthetic\"";
+  }
   const std::int64_t channels = form.inputs.front().shape.front();
   const std::int64_t image = form.inputs.front().shape.back();
   const auto named = [](const std::string& name, std::int64_t value) {

@@ -79,12 +79,32 @@ void check_range(const TensorFile& file, std::string_view name, const at::Tensor
        "numbers from 0 to " + std::to_string(end - 1));
 }
 
+TensorType type_of(Element element) {
+  switch (element) {
+    case Element::kFloat32:
+      return TensorType::kFloat32;
+    case Element::kInt64:
+      return TensorType::kInt64;
+    case Element::kBool:
+      return TensorType::kBool;
+  }
+  ENSURE(false, "unknown element");
+}
+
 at::Tensor view_input(const TensorFile& file, const std::string& name, const InputForm& form) {
-  const bool is_float = form.element() == Element::kFloat32;
-  at::Tensor rows =
-      view_rows(file, name, is_float ? TensorType::kFloat32 : TensorType::kInt64, form.shape);
-  if (!is_float) check_range(file, name, rows, form.end);
+  at::Tensor rows = view_rows(file, name, type_of(form.element), form.shape);
+  if (form.end > 0) check_range(file, name, rows, form.end);
   return rows;
+}
+
+at::Tensor view_labels(const TensorFile& file, const SampleForm& form) {
+  at::Tensor labels = view_rows(file, kLabels, type_of(form.label_element), form.label_shape);
+  if (form.classes == 0) return labels;
+  const bool ignores = form.ignored_label.has_value();
+  check_range(file, kLabels,
+              ignores ? labels.masked_select(labels.ne(*form.ignored_label)) : labels,
+              form.classes);
+  return labels;
 }
 
 Samples view_samples(const TensorFile& file, const SampleForm& form) {
@@ -94,8 +114,7 @@ Samples view_samples(const TensorFile& file, const SampleForm& form) {
          std::to_string(form.inputs.size()) + ", as the model reads them");
   }
   Samples samples;
-  samples.labels = view_rows(file, kLabels, TensorType::kInt64, form.label_shape);
-  check_range(file, kLabels, samples.labels, form.classes);
+  samples.labels = view_labels(file, form);
   for (std::size_t i = 0; i < names.size(); ++i) {
     samples.inputs.push_back(view_input(file, names[i], form.inputs[i]));
     if (samples.inputs.back().size(0) != samples.count()) {

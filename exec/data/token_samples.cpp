@@ -101,6 +101,7 @@ class TokenSource {
       case InputMeaning::kMask:
         return 1;
       case InputMeaning::kImage:
+      case InputMeaning::kNumbers:
         break;
     }
     ENSURE(false, "a form of tokens");

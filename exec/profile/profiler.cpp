@@ -201,6 +201,9 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   }
   measured.profile.provenance = host_facts();
   measured.profile.provenance["command"] = options.command;
+  if (!options.model_check.empty()) {
+    measured.profile.provenance["model_file"] = options.model_check;
+  }
   if (options.processors.kind != DeviceKind::kCpu) {
     measured.profile.provenance["devices"] = run.devices().text();
   }

@@ -30,7 +30,9 @@ struct ProfileOptions {
   // The capacity that the cluster names for each device. 0: what a GPU has beside its streams, else
   // 1 TiB.
   Bytes memory_limit;
-  std::string command;  // for the provenance
+  // For the provenance; the second says how the model file was checked, if there is one.
+  std::string command;
+  std::string model_check = {};
 };
 
 struct MeasuredProfile {

@@ -33,6 +33,7 @@ FreezeTrace describe_run(const TrainOptions& options, Step steps, const ComputeD
                                     ? "variants, " + std::to_string(variants) + " of each sample"
                                     : "deterministic";
   }
+  if (!options.model_check.empty()) trace.provenance["model_file"] = options.model_check;
   if (options.processors.kind != DeviceKind::kCpu) {
     trace.provenance["devices"] = devices.text();
   }

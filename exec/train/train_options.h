@@ -47,6 +47,8 @@ struct TrainOptions {
   // Members that are dismissed with kJoinAgain (exec/control/control_message.h) do so.
   bool members_join_again = false;
   std::string command;
+  // How the model file was checked, for the provenance; empty: the model is no file.
+  std::string model_check = {};
   // If given, the run is journaled and checkpointed, and may go on from where it ended.
   std::optional<DurableOptions> durable = std::nullopt;
   // Given if the run was given more steps after it had ended. `max_steps` is then its length,

@@ -219,6 +219,7 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
     if (const auto file = optional_text(flags, flag)) check_output_file(*file);
   }
   const bool quiet = flags["quiet"].as<bool>();
+  options.model_check = check_model_file("profile", config, quiet);
   check_machine("profile", options.processors, options.devices, quiet);
   std::optional<ProcessProbe> probe;
   if (flags["probe-links"].as<bool>()) {

@@ -349,6 +349,7 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   WeightsKeeper weights;
   if (folder) set_files(*folder, request, resume, weights, options);
   const auto devices = static_cast<int>(options.cluster.devices.size());
+  options.model_check = check_model_file("train", options.config, quiet);
   check_machine("train", options.processors, devices, quiet);
   options.stop = [&] { return signals.received() != 0; };
   std::optional<MemberProcesses> members;  // outlives the run that it serves

@@ -11,9 +11,11 @@
 
 #include "exec/devices/device_numerics.h"
 #include "exec/devices/kernel_choice.h"
+#include "exec/devices/kernel_facts.h"
 #include "exec/devices/numerics.h"
 #include "exec/devices/step_fault.h"
 #include "exec/measuring/process_memory.h"
+#include "exec/models/imported/witness.h"
 #include "exec/program/step_program.h"
 #include "planner/verbs/kernels_flag.h"
 #include "planner/verbs/known_words.h"
@@ -98,6 +100,27 @@ void check_machine(const std::string& verb, const DeviceChoice& choice, int devi
       "frazil %s: %d devices share the %d core%s of this machine in slices of time, so what "
       "is measured here takes longer than with a core for each\n",
       verb.c_str(), devices, tried, tried == 1 ? "" : "s");
+}
+
+std::string check_model_file(const std::string& verb, const RunConfig& config, bool quiet) {
+  const std::shared_ptr<const ImportedModel> model = find_file(config.model);
+  if (!model) return "";
+  const KernelFacts kernels = present_kernels();
+  const Fingerprint present{.torch = kernels.torch,
+                            .processor = kernels.processor,
+                            .vendor = kernels.vendor,
+                            .aten = kernels.aten,
+                            .mkl = kernels.mkl};
+  const WitnessVerdict verdict = check_witness_once(model, present, cache_folder());
+  const std::string told = "checked " + describe(verdict) + " against PyTorch";
+  if (quiet || verdict == WitnessVerdict::kBits) return told;
+  const Fingerprint& made = model->graph.witness->fingerprint;
+  std::fprintf(stderr,
+               "frazil %s: the model file was %s, not bit for bit: it was exported with %s of ATen "
+               "and %s of MKL on %s with torch %s, and here are %s\n",
+               verb.c_str(), told.c_str(), made.aten.c_str(), made.mkl.c_str(), made.vendor.c_str(),
+               made.torch.c_str(), describe(kernels).c_str());
+  return told;
 }
 
 void check_output_folder(const std::string& folder) {

@@ -43,6 +43,12 @@ void refuse_unwatched_guard(const RunConfig& config, const std::string& file);
 // InputError if a GPU cannot be used.
 void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet);
 
+// Checks the model file of the run, if it has one, against what PyTorch computed when it was
+// exported (exec/models/imported/witness.h), and tells on stderr if that held to a tolerance only;
+// nothing is told if `quiet`. Returns what provenance says of it; "" for a model of Frazil's own.
+// Throws InputError for a file that computes anything else.
+std::string check_model_file(const std::string& verb, const RunConfig& config, bool quiet);
+
 // Throw InputError if a place cannot be written, so that it is known before minutes of work: if no
 // folder can be made in the nearest folder that exists, or if an output file is a folder or a
 // special file. Nothing is left behind.

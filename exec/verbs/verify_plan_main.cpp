@@ -154,6 +154,7 @@ Provenance describe_question(const VerifyOptions& options, const Flags& flags) {
 Baseline describe_day(const Verification& measured, const VerifyOptions& options,
                       const Flags& flags) {
   Provenance fingerprint = host_facts();
+  if (!options.model_check.empty()) fingerprint["model_file"] = options.model_check;
   if (options.accepts_load) fingerprint[kForeignCores] = fixed(measured.counted_foreign_cores, 2);
   return {describe_question(options, flags), fingerprint, options.seed, sum_up(measured.series)};
 }
@@ -229,6 +230,7 @@ ExitCode run_verify(const po::variables_map& flags) {
     };
   }
   refuse_larger_batch(options.config, data, required_text(flags, "run"));
+  options.model_check = check_model_file("verify", options.config, is_set(flags, "quiet"));
   check_machine("verify", options.processors, static_cast<int>(options.cluster.devices.size()),
                 is_set(flags, "quiet"));
   if (baseline) return run_guard(options, data, flags, *baseline);

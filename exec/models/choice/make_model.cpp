@@ -2,6 +2,7 @@
 #include "exec/models/choice/model_choice.h"
 
 #include "exec/models/hugging_face_vit.h"
+#include "exec/models/imported/imported_model.h"
 #include "exec/models/weight_names.h"
 
 namespace frazil {
@@ -12,11 +13,16 @@ ModelSpec make(const DecoderConfig& model) { return make_decoder(model); }
 ModelSpec make(const EncoderConfig& model) { return make_encoder(model); }
 ModelSpec make(const CnnConfig& model) { return make_cnn(model); }
 ModelSpec make(const MlpConfig& model) { return make_mlp(model); }
+ModelSpec make(const FileModel& model) { return make_imported(model.file); }
 
 using ByLayer = std::vector<const Tensors*>;
 
 std::vector<NamedTensor> name(const VitConfig& model, const ByLayer& parameters) {
   return to_hugging_face(model, parameters);
+}
+
+std::vector<NamedTensor> name(const FileModel& model, const ByLayer& parameters) {
+  return name_weights(*model.file, parameters);
 }
 
 template <class Config>

@@ -53,28 +53,31 @@ Members members_of(const MlpConfig& model) {
           {"classes", std::to_string(model.classes)}};
 }
 
+Members members_of(const FileModel& model) { return {{"path", json_string(model.path)}}; }
+
 int blocks_of(const VitConfig& model) { return model.blocks + kFirstAndHead; }
 
 int blocks_of(const DecoderConfig& model) { return model.blocks + kFirstAndHead; }
 int blocks_of(const EncoderConfig& model) { return model.blocks + kFirstAndHead; }
 int blocks_of(const CnnConfig& model) { return 4 + 2 * model.units; }
 int blocks_of(const MlpConfig& model) { return static_cast<int>(model.widths.size()) + 1; }
+int blocks_of(const FileModel& model) { return static_cast<int>(model.file->graph.blocks.size()); }
 
 SampleForm form_of(const VitConfig& model) {
   return image_form(model.channels, model.image, model.classes);
 }
 
 SampleForm form_of(const DecoderConfig& model) {
-  return {.inputs = {{InputMeaning::kTokens, {model.tokens}, model.vocabulary}},
+  return {.inputs = {token_form(InputMeaning::kTokens, model.tokens, model.vocabulary)},
           .labels = LabelMeaning::kNextToken,
           .label_shape = {model.tokens},
           .classes = model.vocabulary};
 }
 
 SampleForm form_of(const EncoderConfig& model) {
-  return {.inputs = {{InputMeaning::kTokens, {model.tokens}, model.vocabulary},
-                     {InputMeaning::kSegments, {model.tokens}, model.segments},
-                     {InputMeaning::kMask, {model.tokens}, 2}},
+  return {.inputs = {token_form(InputMeaning::kTokens, model.tokens, model.vocabulary),
+                     token_form(InputMeaning::kSegments, model.tokens, model.segments),
+                     token_form(InputMeaning::kMask, model.tokens, 2)},
           .classes = model.classes};
 }
 
@@ -85,6 +88,8 @@ SampleForm form_of(const CnnConfig& model) {
 SampleForm form_of(const MlpConfig& model) {
   return image_form(model.channels, model.image, model.classes);
 }
+
+SampleForm form_of(const FileModel& model) { return sample_form(model.file->graph); }
 
 }  // namespace
 
@@ -104,6 +109,11 @@ int count_blocks(const ModelChoice& choice) {
 
 SampleForm sample_form(const ModelChoice& choice) {
   return std::visit([](const auto& model) { return form_of(model); }, choice);
+}
+
+std::shared_ptr<const ImportedModel> find_file(const ModelChoice& choice) {
+  const auto* const model = std::get_if<FileModel>(&choice);
+  return model == nullptr ? nullptr : model->file;
 }
 
 }  // namespace frazil

@@ -7,6 +7,7 @@
 //   encoder  bidirectional encoder with a mask (exec/models/encoder.h)
 //   cnn      convolutional network with skips (exec/models/cnn.h)
 //   mlp      perceptron of several layers (exec/models/mlp.h)
+//   file     what frazil.export_model wrote in Python (exec/models/imported/file_model.h)
 //
 // A new kind is a struct of settings with defaults, an alternative of ModelChoice, a name in
 // kModelKinds, its keys in parse_model.cpp, and its line in each function of model_choice.cpp and
@@ -17,6 +18,8 @@
 // policies count (planner/freezing/freeze_schedule.h). A block's layers freeze together.
 
 #include <array>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -25,6 +28,7 @@
 #include "exec/models/cnn.h"
 #include "exec/models/decoder.h"
 #include "exec/models/encoder.h"
+#include "exec/models/imported/file_model.h"
 #include "exec/models/mlp.h"
 #include "exec/models/model.h"
 #include "exec/models/named_tensor.h"
@@ -35,15 +39,17 @@ namespace frazil {
 
 class JsonCursor;
 
-using ModelChoice = std::variant<VitConfig, DecoderConfig, EncoderConfig, CnnConfig, MlpConfig>;
+using ModelChoice =
+    std::variant<VitConfig, DecoderConfig, EncoderConfig, CnnConfig, MlpConfig, FileModel>;
 
 // The names by alternative.
-inline constexpr std::array<std::string_view, 5> kModelKinds{"vit", "decoder", "encoder", "cnn",
-                                                             "mlp"};
+inline constexpr std::array<std::string_view, 6> kModelKinds{"vit", "decoder", "encoder",
+                                                             "cnn", "mlp",     "file"};
 
-// Parses the object. Throws InputError for what cannot be made: an unknown kind, another kind's
-// keys, a dim that heads do not divide, ...
-ModelChoice parse_model(const JsonCursor& object);
+// Parses the object. A model file's path is taken from `folder`. Throws InputError for what cannot
+// be made: an unknown kind, another kind's keys, a dim that heads do not divide, a file that is no
+// model, ...
+ModelChoice parse_model(const JsonCursor& object, const std::filesystem::path& folder);
 // Returns the text that parse_model() reads back as the same choice, on one line. A vit is written
 // without "kind", as in configurations from before there were others.
 std::string to_json(const ModelChoice& choice);
@@ -52,6 +58,9 @@ std::string to_json(const ModelChoice& choice);
 // makes the model.
 int count_blocks(const ModelChoice& choice);
 SampleForm sample_form(const ModelChoice& choice);
+
+// Returns the model file of a choice of kind "file"; null for others.
+std::shared_ptr<const ImportedModel> find_file(const ModelChoice& choice);
 
 // Makes the model, in fp32.
 ModelSpec make_model(const ModelChoice& choice);

@@ -7,6 +7,8 @@
 namespace frazil {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int kLargestExpansion = 1 << 10;
 constexpr int kMostUnits = 1 << 16;
 
@@ -17,7 +19,7 @@ void expect_even_heads(const Given& heads_given, int heads, const Given& dim_giv
         with_value("dim", dim) + " divisible by " + with_value("heads", heads));
 }
 
-ModelChoice parse_vit(JsonFields& fields) {
+ModelChoice parse_vit(JsonFields& fields, const fs::path&) {
   VitConfig model;
   const Given image = take(fields, "image", 1, kLargestCount, model.image);
   take(fields, "channels", 1, kLargestCount, model.channels);
@@ -35,7 +37,7 @@ ModelChoice parse_vit(JsonFields& fields) {
   return model;
 }
 
-ModelChoice parse_decoder(JsonFields& fields) {
+ModelChoice parse_decoder(JsonFields& fields, const fs::path&) {
   DecoderConfig model;
   take(fields, "vocabulary", 2, kLargestCount, model.vocabulary);
   take(fields, "tokens", 1, kLargestCount, model.tokens);
@@ -48,7 +50,7 @@ ModelChoice parse_decoder(JsonFields& fields) {
   return model;
 }
 
-ModelChoice parse_encoder(JsonFields& fields) {
+ModelChoice parse_encoder(JsonFields& fields, const fs::path&) {
   EncoderConfig model;
   take(fields, "vocabulary", 2, kLargestCount, model.vocabulary);
   take(fields, "segments", 1, kLargestCount, model.segments);
@@ -69,7 +71,7 @@ void take_even(JsonFields& fields, const std::string& key, int& value) {
   if (value % 2 != 0) given->fail(given->describe(), "an even number");
 }
 
-ModelChoice parse_cnn(JsonFields& fields) {
+ModelChoice parse_cnn(JsonFields& fields, const fs::path&) {
   CnnConfig model;
   take(fields, "image", 1, kLargestCount, model.image);
   take(fields, "channels", 1, kLargestCount, model.channels);
@@ -80,7 +82,7 @@ ModelChoice parse_cnn(JsonFields& fields) {
   return model;
 }
 
-ModelChoice parse_mlp(JsonFields& fields) {
+ModelChoice parse_mlp(JsonFields& fields, const fs::path&) {
   MlpConfig model;
   take(fields, "image", 1, kLargestCount, model.image);
   take(fields, "channels", 1, kLargestCount, model.channels);
@@ -95,16 +97,22 @@ ModelChoice parse_mlp(JsonFields& fields) {
   return model;
 }
 
-using Parser = ModelChoice (*)(JsonFields&);
+ModelChoice parse_file(JsonFields& fields, const fs::path& folder) {
+  const JsonCursor path = fields.required("path");
+  if (path.text().empty()) path.fail(path.describe(), "the path of a model file");
+  return read_file_model(fs::absolute(folder / path.text()).lexically_normal());
+}
+
+using Parser = ModelChoice (*)(JsonFields&, const fs::path&);
 constexpr std::array<Parser, kModelKinds.size()> kParsers{parse_vit, parse_decoder, parse_encoder,
-                                                          parse_cnn, parse_mlp};
+                                                          parse_cnn, parse_mlp,     parse_file};
 
 }  // namespace
 
-ModelChoice parse_model(const JsonCursor& object) {
+ModelChoice parse_model(const JsonCursor& object, const fs::path& folder) {
   JsonFields fields(object);
   const std::size_t kind = take_name(fields, "kind", kModelKinds);
-  ModelChoice choice = kParsers.at(kind)(fields);
+  ModelChoice choice = kParsers.at(kind)(fields, folder);
   ENSURE(choice.index() == kind, "the kinds in one order");
   fields.finish();
   return choice;

@@ -77,7 +77,7 @@ Tensors run_layer(const LayerPrograms& programs, bool mixes_samples, const Layer
 
 ParameterSpec make_parameter(const ImportedModel& model, const ImportedParameter& parameter) {
   ParameterSpec spec{.name = parameter.name, .shape = parameter.shape};
-  spec.value = model.tensors.copy(parameter.tensor);
+  spec.value = model.tensors.view(parameter.tensor);
   spec.tied = parameter.tied;
   spec.trainable = parameter.trainable;
   return spec;

@@ -25,12 +25,15 @@
 namespace frazil {
 namespace {
 
-void refuse_other_bits(const MemberSetup& setup, const Dataset& data) {
+void refuse_other_bits(const MemberSetup& setup, const RunConfig& config, const Dataset& data) {
   const std::string own = describe(present_kernels());
   if (own != setup.kernels) {
     throw InputError("a member of the run", 0, "kernels " + own,
                      "those of the leader, " + setup.kernels +
                          ": with others the processes would compute other bits");
+  }
+  if (const auto file = find_file(config.model); file && file->hash != setup.model_file_hash) {
+    throw InputError(file->tensors.file(), 0, "another model file than the leader's", "its copy");
   }
   if (hash_data(data) != setup.data_hash) {
     throw InputError("a member of the run", 0, "other samples in the data that the run names",
@@ -67,7 +70,7 @@ class MemberRun {
         links_(make_links(setup, std::move(peers))),
         join_(join_as(process, setup, links_, hosts)),
         connect_(connect_over_links(links_, std::move(late))) {
-    refuse_other_bits(setup, data_);
+    refuse_other_bits(setup, config_, data_);
     PoolPlace place = place_of(setup.process_of, process);
     place.has_core_per_rank = setup.has_core_per_rank;
     if (setup.speaks_nccl) {

@@ -248,8 +248,9 @@ TEST(RandomHierarchy, SaysWhatDataOrModelLack) {
   const HierarchyConfig wide{.levels = 2, .symbols = 1024, .synonyms = 2, .branching = 3};
   EXPECT_EQ(find_lacking(wide, 2, model_of(wide, 3, 3)),
             "symbols (1024) to the power of branching (3) of at most 1048576");
-  EXPECT_EQ(find_lacking(shape, 2, {.inputs = {{InputMeaning::kTokens, {5}, 9}}, .classes = 3}),
-            "a model that reads images, or data of kind \"synthetic\"");
+  EXPECT_EQ(
+      find_lacking(shape, 2, {.inputs = {token_form(InputMeaning::kTokens, 5, 9)}, .classes = 3}),
+      "a model that reads images, or data of kind \"synthetic\"");
   EXPECT_THROW(make_random_hierarchy(shape, 18, 7, model, 0), std::logic_error);
 }
 

@@ -13,16 +13,16 @@ constexpr int kVocabulary = 12;
 constexpr int kTokens = 10;
 
 SampleForm text_form() {
-  return {.inputs = {{InputMeaning::kTokens, {kTokens}, kVocabulary}},
+  return {.inputs = {token_form(InputMeaning::kTokens, kTokens, kVocabulary)},
           .labels = LabelMeaning::kNextToken,
           .label_shape = {kTokens},
           .classes = kVocabulary};
 }
 
 SampleForm masked_form(int classes) {
-  return {.inputs = {{InputMeaning::kTokens, {kTokens}, kVocabulary},
-                     {InputMeaning::kSegments, {kTokens}, 2},
-                     {InputMeaning::kMask, {kTokens}, 2}},
+  return {.inputs = {token_form(InputMeaning::kTokens, kTokens, kVocabulary),
+                     token_form(InputMeaning::kSegments, kTokens, 2),
+                     token_form(InputMeaning::kMask, kTokens, 2)},
           .classes = classes};
 }
 
@@ -85,7 +85,7 @@ TEST(TokenSamples, WithAMaskEndEarlierAndHoldNothingBehindTheEnd) {
 // Samples with the same tokens, in whatever order, are of one class.
 TEST(TokenSamples, AreOfTheClassThatTheirTokensDecide) {
   SampleForm form = masked_form(3);
-  form.inputs = {{InputMeaning::kTokens, {2}, 4}};
+  form.inputs = {token_form(InputMeaning::kTokens, 2, 4)};
   const Samples samples = make_token_samples(600, 1, form, 3).train.whole();
   std::map<std::set<std::int64_t>, std::set<std::int64_t>> classes;
   std::map<std::int64_t, int> counts;

@@ -13,7 +13,9 @@
 namespace frazil {
 namespace {
 
-ModelChoice parse(const std::string& text) { return parse_model(parse_json(text, "model.json")); }
+ModelChoice parse(const std::string& text) {
+  return parse_model(parse_json(text, "model.json"), "");
+}
 
 // A small model of each kind, in the order of kinds.
 std::vector<ModelChoice> small_choices() {
