@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "exec/tensors/tensor_bytes.h"
@@ -11,14 +12,19 @@
 namespace frazil {
 namespace {
 
-// Returns the bytes of outputs that are inputs passed on as they came: the layer has not allocated
-// them.
-std::int64_t count_passed(const Tensors& outputs, const Tensors& inputs) {
+bool is_among(const at::Tensor& tensor, const at::Tensor* begin, const at::Tensor* end) {
+  return std::any_of(begin, end,
+                     [&](const at::Tensor& other) { return tensor.is_alias_of(other); });
+}
+
+// Returns the bytes of outputs that the layer has allocated: not those of inputs passed on as they
+// came, and once those of a value that is handed out several times.
+std::int64_t count_made(const Tensors& outputs, const Tensors& inputs) {
   std::int64_t bytes = 0;
   for (const at::Tensor& output : outputs) {
-    for (const at::Tensor& input : inputs) {
-      if (output.is_alias_of(input)) bytes += static_cast<std::int64_t>(output.nbytes());
-    }
+    if (is_among(output, inputs.data(), inputs.data() + inputs.size())) continue;
+    if (is_among(output, outputs.data(), &output)) continue;
+    bytes += static_cast<std::int64_t>(output.nbytes());
   }
   return bytes;
 }
@@ -45,8 +51,9 @@ Tensors read_as_in_training(const ModelSpec& model, LayerId layer,
 
 std::int64_t count_stash(const AllocationMeter& meter, const Tensors& inputs,
                          const Tensors& outputs) {
-  return meter.live_bytes() - count_bytes(outputs) + count_passed(outputs, inputs) +
-         count_bytes(inputs);
+  // An output that is a view of parameters or constants is not among what is alive.
+  const std::int64_t kept = meter.live_bytes() - count_made(outputs, inputs);
+  return std::max<std::int64_t>(kept, 0) + count_bytes(inputs);
 }
 
 std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& state,

@@ -12,6 +12,7 @@ from .answers import Comparison, GraphCut, HeldPlan, PlannerComparison, PlanStep
 from .dataset import export_data
 from .errors import FrazilError, NotFeasible
 from .questions import ask, plan, simulate
+from .sample_order import sample_order
 from .shards import DataFiles
 from .tensors import Tensor, read_tensors, write_tensors
 from .version import VERSION as __version__
@@ -39,6 +40,7 @@ __all__ = [
     "load_weights",
     "plan",
     "read_tensors",
+    "sample_order",
     "simulate",
     "write_tensors",
 ]

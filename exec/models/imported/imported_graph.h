@@ -173,6 +173,7 @@ struct ImportedGraph {
   std::vector<ImportedParameter> parameters;
   std::vector<std::string> constants;  // tensors of the file
   std::vector<std::string> buffers;
+  std::vector<std::string> kept;  // what else belongs to the weights, and never changes
   std::vector<ImportedLayer> layers;
   std::vector<ImportedEdge> edges;  // sorted by (from, to), gradients first
   ImportedLoss loss;

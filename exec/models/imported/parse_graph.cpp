@@ -109,6 +109,9 @@ class GraphReader {
       graph_.buffers.push_back(read_tensor(buffer.required("tensor")).name);
       buffer.finish();
     }
+    if (const auto kept = fields_.optional("kept")) {
+      for (const JsonCursor& at : kept->items()) graph_.kept.push_back(read_tensor(at).name);
+    }
   }
 
   void read_parameter(const JsonCursor& at) {

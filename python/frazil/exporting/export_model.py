@@ -29,7 +29,7 @@ def export_model(
     cuts: Union[str, list] = "blocks",
     name: Optional[str] = None,
 ) -> Path:
-    """Writes `model` and `loss` to the model file `path` and returns the path; says on stdout what the file leaves out.
+    """Writes `model` and `loss` to the model file `path` and returns the path; says on stdout which parameters the loss does not depend on.
 
     example_inputs: a tensor or a tuple of tensors, labels: a tensor; the first dimension of each is the batch, of two samples or more,
     which may have any size in training. loss: a function of what the model returns and of the labels, whose mean over the batch it gives.
@@ -44,6 +44,7 @@ def export_model(
     blocks = list_blocks(model)
     training, layers, read = _make_model(model, inputs, blocks, finer, loss, labels)
     text = _write_text(model, name or type(model).__name__, training, layers, read)
+    _keep_unchanged(model, text)
     _tell_unused(model, text)
     question = Question(model, loss, read.positions, make_batches(inputs, labels), _trained(model, text))
     mark, cases = make_witness(question)
@@ -126,8 +127,18 @@ def _trained(model: torch.nn.Module, text: ModelText) -> list:
     return list(dict.fromkeys(entry["name"] for entry in text.graph["parameters"] if entry["trainable"]))
 
 
+def _keep_unchanged(model: torch.nn.Module, text: ModelText) -> None:
+    """Has the file hold what else a module needs to be loaded: parameters and buffers of floats that training does not change."""
+    changed = {entry["tensor"] for entry in [*text.graph["parameters"], *text.graph["buffers"]]}
+    persistent = model.state_dict().keys()
+    named = [*model.named_parameters(), *model.named_buffers()]
+    kept = {name: tensor for name, tensor in named if name in persistent and name not in changed and tensor.is_floating_point()}
+    text.tensors.update({name: tensor.detach().contiguous() for name, tensor in kept.items()})
+    text.graph["kept"] = list(kept)
+
+
 def _tell_unused(model: torch.nn.Module, text: ModelText) -> None:
     held = {entry["name"] for entry in text.graph["parameters"]}
     unused = [name for name, _ in model.named_parameters() if name not in held]
     if unused:
-        print(f"frazil: left out, for the loss does not depend on them: {', '.join(unused)}")
+        print(f"frazil: not trained, for the loss does not depend on them: {', '.join(unused)}")

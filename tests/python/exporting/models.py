@@ -59,6 +59,8 @@ class Mlp(nn.Module):
 
 
 class Attention(nn.Module):
+    rate = 0.1
+
     def __init__(self, causal):
         super().__init__()
         self.join = nn.Linear(WIDTH, 3 * WIDTH)
@@ -68,7 +70,7 @@ class Attention(nn.Module):
     def forward(self, x, mask=None):
         n, t, _ = x.shape
         q, k, v = (part.view(n, t, 2, WIDTH // 2).transpose(1, 2) for part in self.join(x).split(WIDTH, dim=2))
-        rate = 0.1 if self.training else 0.0
+        rate = self.rate if self.training else 0.0
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate, is_causal=self.causal)
         return self.out(y.transpose(1, 2).reshape(n, t, WIDTH))
 
@@ -91,6 +93,8 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """A decoder whose head is its table of tokens."""
 
+    rate = 0.1
+
     def __init__(self):
         super().__init__()
         self.tokens = nn.Embedding(WORDS, WIDTH)
@@ -102,7 +106,7 @@ class Gpt(nn.Module):
 
     def forward(self, ids):
         x = self.tokens(ids) + self.places(torch.arange(ids.shape[1]))
-        x = F.dropout(x, 0.1, self.training)
+        x = F.dropout(x, self.rate, self.training)
         for block in self.blocks:
             x = block(x)
         return self.head(self.last(x))

@@ -1,0 +1,138 @@
+"""Model files under `frazil train`: its weights are those of a loop in PyTorch over the same samples, bit for bit."""
+
+import copy
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from dataclasses import replace
+from pathlib import Path
+
+import frazil
+import torch
+from exported import export, samples
+
+PROGRAM = Path(os.environ.get("FRAZIL_BIN", "build/bin")) / "frazil"
+SAMPLES, BATCH, EPOCHS, SEED = 40, 8, 4, 5  # 20 steps
+OPTIMIZER = {"kind": "adamw", "learning_rate": 0.01, "weight_decay": 0.1, "schedule": "constant"}
+RATES = ("p", "rate", "dropout", "dropout_prob", "attention_dropout")
+
+
+def without_dropout(sample):
+    """The same model with all rates of dropout 0, for PyTorch draws in another order than plans do."""
+    model = copy.deepcopy(sample.model)
+    for module in model.modules():
+        for name in RATES:
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+    return replace(sample, model=model, name=f"{sample.name}_without_dropout")
+
+
+def has_statistics(sample):
+    return any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in sample.model.modules())
+
+
+def draw_rows(sample):
+    """(inputs, labels) of all training samples: rows of the example in any order, numbers moved a little."""
+    g = torch.Generator().manual_seed(3)
+    rows, others = (torch.randint(0, sample.labels.shape[0], (SAMPLES,), generator=g) for _ in range(2))
+
+    def take(item):
+        taken = item[rows]
+        return taken + 0.1 * torch.randn(taken.shape, generator=g) if item.is_floating_point() else taken
+
+    return [take(item) for item in sample.inputs], sample.labels[others]
+
+
+def untie(model, used):
+    """(parameter, use) for every use of each parameter; behind the first, uses become leaves of their own."""
+    uses = [(parameter, parameter) for parameter in used]
+    first = {id(parameter): parameter for parameter in used}
+    seen = set()
+    for module in model.modules():
+        for name, parameter in list(module._parameters.items()):
+            if id(parameter) in seen and parameter is not None:
+                setattr(module, name, torch.nn.Parameter(parameter.detach().clone()))
+                uses.append((first[id(parameter)], module._parameters[name]))
+            seen.add(id(parameter))
+    return uses
+
+
+class Run:
+    """A folder with a model file, data, and a run over them."""
+
+    def __init__(self, folder, sample):
+        self.folder, self.sample = Path(folder), sample
+        self.inputs, self.labels = draw_rows(sample)
+        self.model = export(sample).path
+        names = [f"input{i}" for i in range(len(self.inputs))]
+        tensors = {**dict(zip(names, self.inputs)), "labels": self.labels}
+        frazil.write_tensors(self.folder / "data.safetensors", tensors, {"inputs": ",".join(names)})
+
+    def call(self, *words):
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, f"{self.sample.name}: {' '.join(words)}: {done.stderr or done.stdout}"
+        return done.stdout
+
+    def train(self, micro_batch):
+        """The weights after all steps."""
+        data = {"kind": "tensors", "train": ["data.safetensors"], "test": ["data.safetensors"]}
+        run = {"format": "frazil.run", "version": 1, "model": {"kind": "file", "path": str(self.model)}, "data": data}
+        run |= {"optimizer": OPTIMIZER, "epochs": EPOCHS, "batch_size": BATCH, "micro_batch_size": micro_batch, "seed": SEED}
+        (self.folder / "run.json").write_text(json.dumps(run))
+        self.call(*"profile --run run.json --devices 2 --rounds 1 --steps 2 --quiet --out model.json --cluster-out cluster.json".split())
+        self.call(*"train --run run.json --profile model.json --cluster cluster.json --quiet --force --out out".split())
+        return frazil.read_tensors(self.folder / "out/weights.safetensors")
+
+    def loop(self, micro_batch):
+        """The model after the same steps of PyTorch, whose gradients are added along the same tree, one for each use of a parameter."""
+        torch.set_num_threads(1)
+        model = copy.deepcopy(self.sample.model).train()
+        used = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        uses = untie(model, used) if micro_batch < BATCH else list(zip(used, used))
+        rate, decay = OPTIMIZER["learning_rate"], OPTIMIZER["weight_decay"]
+        optimizer = torch.optim.AdamW(used, lr=rate, weight_decay=decay, fused=True)
+        for epoch in range(EPOCHS):
+            order = frazil.sample_order(SAMPLES, SEED, epoch)
+            for first in range(0, SAMPLES, BATCH):
+                parts = [order[at : at + micro_batch] for at in range(first, first + BATCH, micro_batch)]
+                trees = [self.gradients(model, [use for _, use in uses], part) for part in parts]
+                while len(trees) > 1:
+                    trees = [[a if b is None else a + b for a, b in zip(*pair)] for pair in zip(trees[::2], trees[1::2])]
+                optimizer.zero_grad()
+                for (parameter, _), gradient in zip(uses, trees[0]):
+                    parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+                optimizer.step()
+                with torch.no_grad():
+                    for parameter, use in uses:
+                        use.copy_(parameter)
+        return model
+
+    def gradients(self, model, used, rows):
+        outputs = model(*(item[rows] for item in self.inputs))
+        loss = self.sample.loss(outputs, self.labels[rows]) * (len(rows) / BATCH)
+        return torch.autograd.grad(loss, used, allow_unused=True)
+
+
+@unittest.skipUnless(PROGRAM.exists(), f"{PROGRAM} is not there")
+class Trained(unittest.TestCase):
+    def expect_loop(self, name, micro_batch):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run(folder, without_dropout(samples()[name]))
+            weights, expected = run.train(micro_batch), run.loop(micro_batch).state_dict()
+            other = [key for key, tensor in weights.items() if not torch.equal(tensor.torch(), expected[key])]
+            self.assertEqual(other, [], name)
+            frazil.load_weights(copy.deepcopy(run.sample.model), Path(folder) / "out")
+
+    def test_weights_are_those_of_a_loop_over_whole_batches(self):
+        for name, sample in samples().items():
+            if has_statistics(sample):
+                continue
+            with self.subTest(name):
+                self.expect_loop(name, BATCH)
+
+    def test_weights_are_those_of_a_loop_that_adds_micro_batches_along_the_tree(self):
+        for name in ("mlp", "gpt", "bert"):
+            with self.subTest(name):
+                self.expect_loop(name, micro_batch=2)
