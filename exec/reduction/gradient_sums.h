@@ -2,7 +2,7 @@
 // GradientSums holds the gradients of the layers of one device in one step. They are added as
 // micro-batches come (in a tree in mode exact, as a running sum in mode fast), reduced over the
 // owners of each layer, and are then ready for the update. The sums of a tied parameter's uses are
-// added in layer order, on every device that holds a use.
+// added from the last layer to the first, on every device that holds a use.
 
 #include <map>
 #include <set>

@@ -71,7 +71,8 @@ void add_tied_uses(const TiedUses& uses, const Plan& plan, DeviceId device, Step
     if (message.to == device) sources.emplace(message.layer, message.from);
   }
   Total total;
-  for (const LayerId layer : uses.layers) {
+  for (auto use = uses.layers.rbegin(); use != uses.layers.rend(); ++use) {
+    const LayerId layer = *use;
     const auto source = sources.find(layer);
     const bool is_here = source == sources.end();
     const at::Tensor sum = is_here

@@ -1,7 +1,7 @@
 #pragma once
 // The gradient of a parameter with several uses is the sum of the gradients of all uses. They are
-// added in layer order on every device that holds a use, which receives the sums that it lacks from
-// other devices.
+// added from the last layer to the first, as autograd adds them, on every device that holds a use,
+// which receives the sums that it lacks from other devices.
 
 #include <map>
 

@@ -39,7 +39,7 @@ Bytes largest_other_share(Bytes size, std::size_t self, std::size_t owners) {
 
 Wide product(Bytes size, std::size_t times) { return static_cast<Wide>(size.count) * times; }
 
-// Returns the most sums held at once besides the device's own. The executor adds the uses in layer
+// Returns the most sums held at once besides the device's own. The executor adds the uses in this
 // order, and adds in place as soon as the total is a tensor that no message needs.
 int count_sums_beside(const std::vector<LayerId>& uses, const std::set<LayerId>& own,
                       const std::set<LayerId>& sent) {
@@ -144,7 +144,7 @@ Bytes find_tied_memory(const TiedExchange& exchange, const std::vector<TiedExcha
     sets += find_gradient_sets(plan, use.layer, device);
   }
   const Bytes sum = profile.tied.at(exchange.tied).bytes;
-  const int beside = count_sums_beside({uses.begin(), uses.end()}, own, sent);
+  const int beside = count_sums_beside({uses.rbegin(), uses.rend()}, own, sent);
   return beyond(product(sum, own.size() + static_cast<std::size_t>(beside)), sum * sets);
 }
 

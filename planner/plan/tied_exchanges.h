@@ -46,7 +46,7 @@ inline bool lies_on(const TiedUse& use, DeviceId device) {
 // The messages of one tied parameter in one pipeline; the devices that send or receive join the
 // exchange. Each use has a copy and a gradient sum of its own, which is reduced among its owners
 // like any other gradient. Then every device gets the sums of the uses that it lacks and adds all
-// sums in layer order.
+// sums from the last layer to the first.
 struct TiedExchange {
   PipelineId pipeline;
   std::size_t tied = 0;       // position in ModelProfile::tied
