@@ -19,6 +19,7 @@
 #include "analysis/check/stored_journal.h"
 #include "analysis/check/stored_keys.h"
 #include "analysis/check/stored_tensors.h"
+#include "analysis/check/stored_weights.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
@@ -254,23 +255,22 @@ class Checker {
   void check_weights() {
     const fs::path path = folder_ / "weights.safetensors";
     if (!is_there(path)) return;
-    StoredTensors read;
-    if (!try_reading([&] { read = read_stored_tensors(path); })) return;
-    const std::string steps = read.metadata["steps"];
-    std::from_chars(steps.data(), steps.data() + steps.size(), weights_after_);
-    check_.parts.emplace_back(
-        "weights", fmt::format("{}, after {} steps", hex_text(read.weights_hash), steps));
-    if (read.metadata["format"] != "pt") complain(path, "its format is not \"pt\"");
-    if (!names_.empty() && read.names != names_) {
+    StoredWeights read;
+    if (!try_reading([&] { read = read_stored_weights(path, names_); })) return;
+    std::from_chars(read.steps.data(), read.steps.data() + read.steps.size(), weights_after_);
+    check_.parts.emplace_back("weights",
+                              fmt::format("{}, after {} steps", hex_text(read.hash), read.steps));
+    if (read.format != "pt") complain(path, "its format is not \"pt\"");
+    if (!read.has_all_names) {
       complain(path, "its tensors have other names than those of the checkpoints");
     }
     if (!is_journal_whole()) return;
     const auto recorded = journal_->weights.find(weights_after_);
     if (recorded == journal_->weights.end()) {
-      note_unrecorded(path, steps, read.weights_hash);
-    } else if (recorded->second != read.weights_hash) {
-      complain(path, fmt::format("they have the hash {}, in the journal {}",
-                                 hex_text(read.weights_hash), hex_text(recorded->second)));
+      note_unrecorded(path, read.steps, read.hash);
+    } else if (recorded->second != read.hash) {
+      complain(path, fmt::format("they have the hash {}, in the journal {}", hex_text(read.hash),
+                                 hex_text(recorded->second)));
     }
   }
 

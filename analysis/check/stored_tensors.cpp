@@ -104,6 +104,14 @@ void add_names(const std::string& name, std::vector<std::string>& names) {
   }
 }
 
+void add_bytes(std::ifstream& file, const Entry& entry, const fs::path& path, HashStream& hash) {
+  for (std::int64_t left = entry.end - entry.begin; left > 0;) {
+    const auto size = std::min(static_cast<std::size_t>(left), kPiece);
+    hash.add(read_bytes(file, size, path));
+    left -= static_cast<std::int64_t>(size);
+  }
+}
+
 void read_tensor(std::ifstream& file, const Entry& entry, const fs::path& path, HashStream& weights,
                  StoredTensors& tensors) {
   const bool is_padding = entry.name.starts_with("padding.");
@@ -144,8 +152,23 @@ StoredTensors read_stored_tensors(const fs::path& path) {
   }
   if (file.peek() != std::ifstream::traits_type::eof()) refuse(path, "bytes after the last tensor");
   tensors.weights_hash = weights.value();
-  std::sort(tensors.names.begin(), tensors.names.end());
   return tensors;
+}
+
+std::uint64_t hash_in_order(const fs::path& path, const std::vector<std::string>& names) {
+  std::ifstream file(path, std::ios::binary);
+  const std::uint64_t size = number_of(read_bytes(file, 8, path));
+  StoredTensors unused;
+  const std::vector<Entry> entries = read_entries(read_bytes(file, size, path), path, unused);
+  HashStream weights;
+  for (const std::string& name : names) {
+    const auto entry = std::find_if(entries.begin(), entries.end(),
+                                    [&](const Entry& each) { return each.name == name; });
+    if (entry == entries.end()) refuse(path, "no tensor " + name);
+    file.seekg(static_cast<std::streamoff>(8 + size) + entry->begin);
+    add_bytes(file, *entry, path, weights);
+  }
+  return weights.value();
 }
 
 StoredCheckpoint read_stored_checkpoint(const fs::path& path) {

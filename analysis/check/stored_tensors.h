@@ -19,12 +19,17 @@ struct StoredTensors {
   std::optional<std::uint64_t> header_hash;  // as the tensor "header_hash" has it
   std::vector<std::uint64_t> hashes;         // of the tensors but that and paddings, in order
   std::uint64_t weights_hash = 0;            // of the bytes of all parameters
-  std::vector<std::string> names;            // of these, sorted; query, key, value each by itself
+  std::vector<std::string> names;  // of these, in their order; query, key, value each by itself
   bool has_clean_padding = true;
 };
 
 // Throws InputError in one sentence for a file that is no whole safetensors file.
 StoredTensors read_stored_tensors(const std::filesystem::path& path);
+
+// Returns the hash of the bytes of these parameters in this order, in which a name may stand
+// several times. Throws InputError as above, and for a name that the file does not have.
+std::uint64_t hash_in_order(const std::filesystem::path& path,
+                            const std::vector<std::string>& names);
 
 // What a checkpoint says of itself.
 struct StoredCheckpoint {

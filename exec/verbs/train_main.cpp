@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -141,6 +142,17 @@ class Telling {
   std::optional<Progress> progress_;
 };
 
+// Returns what the file says of itself; "unchanged" names the tensors that training leaves alone.
+std::map<std::string, std::string> describe_weights(const RunConfig& config, Step done) {
+  std::map<std::string, std::string> metadata{{"model", make_model(config).name},
+                                              {"steps", std::to_string(done)}};
+  const auto file = find_file(config.model);
+  if (!file || file->graph.kept.empty()) return metadata;
+  std::string& names = metadata["unchanged"];
+  for (const std::string& name : file->graph.kept) names += (names.empty() ? "" : ",") + name;
+  return metadata;
+}
+
 // Keeps the weights in the folder. A failure is told when the answer is out.
 class WeightsKeeper {
  public:
@@ -148,8 +160,7 @@ class WeightsKeeper {
             const std::vector<const Tensors*>& parameters, Step done) {
     try {
       write_weights(real_file_system(), folder / "weights.safetensors",
-                    name_weights(config.model, parameters),
-                    {{"model", make_model(config).name}, {"steps", std::to_string(done)}});
+                    name_weights(config.model, parameters), describe_weights(config, done));
       is_kept_ = true;
     } catch (const InputError&) {
       failure_ = std::current_exception();

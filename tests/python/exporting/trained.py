@@ -1,9 +1,11 @@
 """Model files under `frazil train`: its weights are those of a loop in PyTorch over the same samples, bit for bit."""
 
 import copy
+import datetime
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from dataclasses import replace
@@ -11,11 +13,13 @@ from pathlib import Path
 
 import frazil
 import torch
-from exported import export, samples
+from exported import export, exported, samples
 
 PROGRAM = Path(os.environ.get("FRAZIL_BIN", "build/bin")) / "frazil"
 SAMPLES, BATCH, EPOCHS, SEED = 40, 8, 4, 5  # 20 steps
 OPTIMIZER = {"kind": "adamw", "learning_rate": 0.01, "weight_decay": 0.1, "schedule": "constant"}
+EVERY_MODEL = Path(__file__).resolve().parents[2] / "exec/verbs/every_model.py"
+BY_TURNS = ("gpt", "vit", "bert", "encoder", "hf_gpt2", "hf_llama", "hf_vit", "hf_bert", "hf_t5")
 RATES = ("p", "rate", "dropout", "dropout_prob", "attention_dropout")
 
 
@@ -33,10 +37,10 @@ def has_statistics(sample):
     return any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in sample.model.modules())
 
 
-def draw_rows(sample):
-    """(inputs, labels) of all training samples: rows of the example in any order, numbers moved a little."""
+def draw_rows(sample, count=SAMPLES):
+    """(inputs, labels) of so many training samples: rows of the example in any order, numbers moved a little."""
     g = torch.Generator().manual_seed(3)
-    rows, others = (torch.randint(0, sample.labels.shape[0], (SAMPLES,), generator=g) for _ in range(2))
+    rows, others = (torch.randint(0, sample.labels.shape[0], (count,), generator=g) for _ in range(2))
 
     def take(item):
         taken = item[rows]
@@ -59,6 +63,11 @@ def untie(model, used):
     return uses
 
 
+def write_data(path, inputs, labels):
+    names = [f"input{i}" for i in range(len(inputs))]
+    frazil.write_tensors(path, {**dict(zip(names, inputs)), "labels": labels}, {"inputs": ",".join(names)})
+
+
 class Run:
     """A folder with a model file, data, and a run over them."""
 
@@ -66,9 +75,7 @@ class Run:
         self.folder, self.sample = Path(folder), sample
         self.inputs, self.labels = draw_rows(sample)
         self.model = export(sample).path
-        names = [f"input{i}" for i in range(len(self.inputs))]
-        tensors = {**dict(zip(names, self.inputs)), "labels": self.labels}
-        frazil.write_tensors(self.folder / "data.safetensors", tensors, {"inputs": ",".join(names)})
+        write_data(self.folder / "data.safetensors", self.inputs, self.labels)
 
     def call(self, *words):
         done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=300)
@@ -136,3 +143,17 @@ class Trained(unittest.TestCase):
         for name in ("mlp", "gpt", "bert"):
             with self.subTest(name):
                 self.expect_loop(name, micro_batch=2)
+
+    def test_bits_are_the_same_under_plans_freezing_caches_processes_and_a_resume_for_three_models_by_turns(self):
+        names = [name for name in BY_TURNS if name in samples()]
+        turn = 3 * datetime.date.today().toordinal()
+        with tempfile.TemporaryDirectory() as folder:
+            places = [Path(folder) / names[(turn + i) % len(names)] for i in range(3)]
+            for place in places:
+                place.mkdir()
+                (place / "model.safetensors").symlink_to(exported(place.name).path)
+                write_data(place / "data.safetensors", *draw_rows(samples()[place.name], 64))
+            command = [sys.executable, EVERY_MODEL, *places]
+            done = subprocess.run(command, env={**os.environ, "FRAZIL": str(PROGRAM)}, capture_output=True, text=True, timeout=600)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            print(done.stdout)
