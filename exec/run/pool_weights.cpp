@@ -57,8 +57,12 @@ EvaluationAnswer DevicePool::evaluate(const SampleSource& samples, int micro_bat
         }
       }
       if (layer != last || !are_scores(outputs.at(0), some.labels)) return;
-      answer.right += outputs[0].argmax(-1).eq(some.labels).sum().item<std::int64_t>();
-      answer.judged += count_labels ? count_labels(some.labels) : some.labels.numel();
+      const auto count = [&](const at::Tensor& labels) {
+        return count_labels ? count_labels(labels) : labels.numel();
+      };
+      // A label that counts for nothing may be one that the scores name.
+      answer.right += count(some.labels.masked_select(outputs[0].argmax(-1).eq(some.labels)));
+      answer.judged += count(some.labels);
     };
   });
   EvaluationAnswer all;

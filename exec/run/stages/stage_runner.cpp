@@ -23,7 +23,11 @@ void spin_until(SteadyTime end) {
 // number: such a loss is 0, and so are its gradients.
 at::Tensor scaled_loss(const LayerSpec& layer, const Tensors& outputs, const at::Tensor& labels,
                        double scale) {
-  if (scale == 0) return outputs.at(0).sum() * 0;
+  if (scale == 0) {
+    // A zero that depends on the outputs, whatever they are: infinity times 0 is none.
+    const at::Tensor& scores = outputs.at(0);
+    return scores.masked_fill(at::ones({}, scores.options().dtype(at::kBool)), 0).sum();
+  }
   return layer.loss(outputs, labels) * scale;
 }
 

@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <memory>
+
 #include "tests/exec/models/plain_training.h"
 #include "tests/exec/support/small_vit.h"
 
@@ -104,6 +107,55 @@ TEST(CountedLabels, OfWhichNoneCountsChangeNothing) {
   for (std::size_t l = 0; l < states.size(); ++l) {
     for (std::size_t p = 0; p < states[l].parameters.size(); ++p) {
       EXPECT_TRUE(at::equal(states[l].parameters[p].detach(), before[l][p]));
+    }
+  }
+}
+
+TEST(CountedLabels, AreTheOnlyOnesThatMayBeRight) {
+  const Samples samples = join(small_micro_batches(0, 6, 1));
+  const auto run_on = [](const ModelSpec& model) {
+    auto run = std::make_unique<frazil::Run>(model, descend_plainly(), 7, 1);
+    run->transition_to(make_small_plan(run->structure(), {}));
+    return run;
+  };
+  // The label that counts for nothing is a class that the scores name for some samples.
+  ModelSpec model = make_counting_model();
+  // Class token and positions of zeros, so that the images decide which class is the best.
+  for (const std::size_t p : {2, 3}) model.layers[0].parameters[p].bound = 0;
+  const at::Tensor best = run_on(model)->outputs(samples).back().at(0).argmax(-1);
+  const std::int64_t padding = best[0].item<std::int64_t>();
+  model.layers.back().count_labels = [padding](const at::Tensor& labels) {
+    return labels.ne(padding).sum().item<std::int64_t>();
+  };
+  const std::int64_t counted = best.ne(padding).sum().item<std::int64_t>();
+  ASSERT_GT(counted, 1);
+  ASSERT_LT(counted, best.numel());
+  Samples judged{samples.inputs, best.clone()};
+  EXPECT_EQ(run_on(model)->evaluate(judged, 4).accuracy, 1);
+  const std::int64_t one = best.ne(padding).nonzero()[0][0].item<std::int64_t>();
+  // A wrong label that counts: neither the best class nor the padding.
+  std::int64_t wrong = 0;
+  while (wrong == padding || wrong == best[one].item<std::int64_t>()) ++wrong;
+  judged.labels[one] = wrong;
+  const double expected = static_cast<double>(counted - 1) / static_cast<double>(counted);
+  EXPECT_EQ(run_on(model)->evaluate(judged, 4).accuracy, expected);
+}
+
+TEST(CountedLabels, OfWhichNoneCountsChangeNothingWhateverTheScores) {
+  ModelSpec model = make_counting_model();
+  ParameterSpec& bias = model.layers.back().parameters.back();
+  bias.bound = 0;
+  bias.constant = std::numeric_limits<double>::infinity();
+  std::vector<Samples> micro_batches = make_counted_micro_batches();
+  for (Samples& samples : micro_batches) samples.labels.fill_(kIgnoredLabel);
+  frazil::Run run(model, descend_plainly(), 7, 1);
+  run.transition_to(make_small_plan(run.structure(), {}));
+  EXPECT_EQ(run.step(0, kRateOfCounted, micro_batches).loss, 0);
+  const std::vector<LayerState> states = run.gather_states();
+  for (std::size_t l = 0; l < states.size(); ++l) {
+    for (std::size_t p = 0; p < states[l].parameters.size(); ++p) {
+      EXPECT_TRUE(
+          at::equal(states[l].parameters[p].detach(), initial_parameters(model, LayerId{l}, 7)[p]));
     }
   }
 }
