@@ -83,12 +83,10 @@ ParameterSpec make_parameter(const ImportedModel& model, const ImportedParameter
   return spec;
 }
 
-// True if the layer draws, keeps statistics, or has other nodes in evaluation. A dropout of rate 0
-// counts as one that draws, since only the exporter knows which argument is the rate.
-bool varies_in_training(const ImportedLayer& layer) {
-  return layer.evaluation || !layer.buffers.empty() ||
-         std::any_of(layer.nodes.begin(), layer.nodes.end(),
-                     [](const ImportedNode& node) { return node.draw.has_value(); });
+// True if the layer draws, which a dropout of rate 0 does not, keeps statistics, or has other nodes
+// in evaluation.
+bool varies_in_training(const ImportedLayer& layer, const LayerProgram& training) {
+  return layer.evaluation || !layer.buffers.empty() || training.draws();
 }
 
 LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness randomness) {
@@ -110,7 +108,7 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
   spec.forward = [programs, mixes = layer.mixes_samples](const LayerCall& call) {
     return run_layer(*programs, mixes, call);
   };
-  spec.varies_in_training = varies_in_training(layer);
+  spec.varies_in_training = varies_in_training(layer, programs->training);
   return spec;
 }
 

@@ -213,6 +213,11 @@ void LayerProgram::tell(const Step& step, const Tensors& values, const LayerCall
   call.operations->push_back(std::move(operation));
 }
 
+bool LayerProgram::draws() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const ResolvedNode& node) { return node.draws(); });
+}
+
 Tensors LayerProgram::run(const LayerCall& call) const {
   Tensors values = begin(call);
   const at::Tensor& counted = call.inputs.at(samples_.input);

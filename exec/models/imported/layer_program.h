@@ -35,6 +35,7 @@ class LayerProgram {
 
   // True if each parameter is read by one operation that `run` tells a listener of.
   bool has_seams() const { return flow_.has_seams; }
+  bool draws() const;                                  // in training
   std::size_t nodes() const { return nodes_.size(); }  // without those that were computed
 
  private:

@@ -65,6 +65,28 @@ TEST(LayerProgram, DropsNothingInEvaluation) {
                         at::linear(some_input(), parameters[0], parameters[1]).tanh()));
 }
 
+TEST(LayerProgram, DrawsUnlessTheRateOfItsDropoutIsZero) {
+  const auto varies = [](const Json& node) {
+    return make_imported(with_nodes(Json::array({linear(), node}))).layers[0].varies_in_training;
+  };
+  for (const double rate : {0.0, 0.25}) {
+    SCOPED_TRACE(rate);
+    Json dropout = make_node("aten::dropout", {value("v0"), rate, true}, "v2");
+    dropout["random"] = 0;
+    EXPECT_EQ(varies(dropout), rate > 0);
+    Json native = make_node("aten::native_dropout", {value("v0"), rate, true}, "v2");
+    native["random"] = 0;
+    native["out"] = {"v2", nullptr};
+    EXPECT_EQ(varies(native), rate > 0);
+    Json attention = make_node("aten::scaled_dot_product_attention",
+                               {value("v0"), value("v0"), value("v0"), nullptr, rate}, "v2");
+    attention["random"] = 0;
+    EXPECT_EQ(varies(attention), rate > 0);
+  }
+  EXPECT_FALSE(varies(make_node("aten::dropout", {value("v0"), 0.25, false}, "v2")));
+  EXPECT_FALSE(make_imported(small_mlp().read()).layers[1].varies_in_training);
+}
+
 TEST(LayerProgram, RunsNodesOfItsOwnInEvaluation) {
   WrittenModel written = small_mlp();
   written.graph["layers"][0]["evaluation"] =
