@@ -39,4 +39,10 @@ std::vector<ParameterRule> find_rules(const std::vector<ParameterGroup>& groups,
 std::optional<std::size_t> find_unmatched(const std::vector<ParameterGroup>& groups,
                                           const ModelSpec& model);
 
+// Returns a sentence for each group that matches a parameter and yet rules none: earlier groups
+// have all that it matches, or none of that is trained, or it is tied to a parameter that is first
+// used under another name.
+std::vector<std::string> tell_idle_groups(const std::vector<ParameterGroup>& groups,
+                                          const ModelSpec& model);
+
 }  // namespace frazil

@@ -18,6 +18,7 @@
 #include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
+#include "exec/state/parameter_groups.h"
 #include "exec/train/plans/elastic_plan.h"
 #include "exec/train/processes/launched_run.h"
 #include "exec/train/processes/member_processes.h"
@@ -287,6 +288,14 @@ void tell_person(const std::string& sentence) {
   std::fprintf(stderr, "frazil train: %s\n", to_one_line(sentence).c_str());
 }
 
+void warn_of_idle_groups(const RunConfig& config) {
+  if (config.optimizer.groups.empty()) return;
+  for (const std::string& sentence :
+       tell_idle_groups(config.optimizer.groups, make_model(config))) {
+    tell_person(sentence);
+  }
+}
+
 Transport read_transport(const Flags& flags, const TrainRequest& request, int processes) {
   const auto text = optional_text(flags, "transport");
   if (!text) return Transport::kSockets;
@@ -359,6 +368,7 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   TrainOptions& options = request.options;
   WeightsKeeper weights;
   if (folder) set_files(*folder, request, resume, weights, options);
+  warn_of_idle_groups(options.config);
   const auto devices = static_cast<int>(options.cluster.devices.size());
   options.model_check = check_model_file("train", options.config, quiet);
   check_machine("train", options.processors, devices, quiet);

@@ -82,5 +82,30 @@ TEST(ParameterGroups, TellOfOneThatMatchesNothing) {
   EXPECT_EQ(find_unmatched({{"*", 0, 1}, {"vit.?ncoder.*", 0, 1}, {"bias", 0, 1}}, model), 2U);
 }
 
+TEST(ParameterGroups, TellOfThoseThatChangeNothing) {
+  ModelSpec model = make_vit({.blocks = 1});
+  model.layers[0].parameters = {{"table.weight", {4, 4}, 1, 0, "table"}};
+  model.layers[3].parameters.push_back({"lm_head.weight", {4, 4}, 1, 0, "table"});
+  model.layers[3].parameters[3].trainable = false;
+  EXPECT_TRUE(tell_idle_groups({}, model).empty());
+  EXPECT_TRUE(tell_idle_groups(sample_groups(), model).empty());
+  const std::string changes_nothing = "` changes nothing: ";
+  // A group is idle where earlier ones together have what it matches, and not where one is left.
+  std::vector<ParameterGroup> groups;
+  for (const char* const match : {"*.bias", "classifier.*", "vit.layernorm.weight", "lm_*",
+                                  "classifier.bias", "vit.layernorm.*", "*layernorm*"}) {
+    groups.push_back({.match = match});
+  }
+  EXPECT_EQ(tell_idle_groups(groups, model),
+            (std::vector<std::string>{"the parameter group `lm_*" + changes_nothing +
+                                          "what it matches is tied to a parameter of another name",
+                                      "the parameter group `classifier.bias" + changes_nothing +
+                                          "none of the parameters that it matches is trained",
+                                      "the parameter group `vit.layernorm.*" + changes_nothing +
+                                          "groups before it have all parameters that it matches"}));
+  model.layers[3].parameters[3].trainable = true;
+  EXPECT_EQ(tell_idle_groups({{"*", 0, 1}, {"table.*", 0, 1}}, model).size(), 1U);
+}
+
 }  // namespace
 }  // namespace frazil

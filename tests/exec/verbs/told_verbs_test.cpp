@@ -174,6 +174,17 @@ TEST_F(ToldVerbs, ProfileSaysThatOtherProgramsWereBusyAndKeepsItInTheProvenance)
   }
 }
 
+TEST_F(ToldVerbs, TrainSaysWhichParameterGroupsChangeNothing) {
+  RunConfig config = tiny_config();
+  config.optimizer.groups = {{"*.bias", 0, 1}, {"classifier.*", 0, 2}, {"*.dense.bias", 0, 1}};
+  write_text_file(path("run.json"), to_json(config));
+  const std::string arguments =
+      "--run run.json --profile model.json --cluster cluster.json --steps 1 --quiet";
+  EXPECT_EQ(folder_.run("train", arguments).err,
+            "frazil train: the parameter group `*.dense.bias` changes nothing: groups before it "
+            "have all parameters that it matches\n");
+}
+
 TEST_F(ToldVerbs, ASpecialFileIsRefusedBeforeAnythingIsMeasured) {
   expect_refusal("profile", "--run run.json --out /dev/null", 2, "/dev/null: found a special file");
 }
