@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exec/checkpoint/run_keys.h"
+#include "exec/config/configured_run.h"
 #include "exec/devices/kernel_facts.h"
 #include "exec/disk/hashes.h"
 #include "planner/freezing/freeze_json.h"
@@ -49,6 +50,8 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
        {&deciding.data.files.train, &deciding.data.files.test, &deciding.data.files.validation}) {
     paths->clear();
   }
+  deciding.init_from.clear();
+  keys.merge(hash_files(config));
   deciding.cache = {};  // a run whose cache rounds keeps no checkpoints
   add_flat(to_json(deciding), keys);
   for (const char* const key :
@@ -64,7 +67,6 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
     keys["precision.instructions"] = narrow_instructions(present_kernels());
   }
   keys["model.hash"] = model_hash;
-  if (const auto file = find_file(config.model)) keys["model.file_hash"] = to_hex(file->hash);
   keys["data.hash"] = to_hex(data.train.hash());
   if (data.validation.count() > 0) keys["data.validation_hash"] = to_hex(data.validation.hash());
   keys["steps"] = std::to_string(steps);

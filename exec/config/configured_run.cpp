@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "exec/disk/hashes.h"
+#include "exec/disk/tensor_file.h"
+#include "exec/models/choice/start_weights.h"
 #include "exec/models/model_precision.h"
 #include "exec/models/untrainable_blocks.h"
 #include "exec/state/optimizer.h"
@@ -48,7 +51,17 @@ PrefixCacheOptions cache_options(const RunConfig& config, bool over_processes) {
 
 ModelSpec make_model(const RunConfig& config) {
   ModelSpec model = with_precision(make_model(config.model), config.precision);
+  if (!config.init_from.empty()) start_from(TensorFile(config.init_from), config.model, model);
   return config.freeze.freeze_untrainable ? evaluate_untrainable(std::move(model)) : model;
+}
+
+std::map<std::string, std::string> hash_files(const RunConfig& config) {
+  std::map<std::string, std::string> hashes;
+  if (const auto model = find_file(config.model)) hashes["model.file_hash"] = to_hex(model->hash);
+  if (!config.init_from.empty()) {
+    hashes["init_from.hash"] = to_hex(TensorFile(config.init_from).hash());
+  }
+  return hashes;
 }
 
 ModelProfile structure_of(const RunConfig& config) {

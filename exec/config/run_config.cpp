@@ -195,6 +195,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   const Given data = fields.optional("data");
   if (data) config.data = parse_data(*data);
   if (model) config.model = parse_model(*model, std::filesystem::path(file).parent_path());
+  if (const Given weights = fields.optional("init_from")) config.init_from = weights->text();
   expect_fitting(config.data, sample_form(config.model), {.model = model, .data = data});
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);
@@ -243,6 +244,9 @@ RunConfig read_run_config(const std::filesystem::path& path) {
   const std::filesystem::path place = std::filesystem::absolute(path).parent_path();
   if (!config.cache.folder.empty()) {
     config.cache.folder = (place / config.cache.folder).lexically_normal().string();
+  }
+  if (!config.init_from.empty()) {
+    config.init_from = (place / config.init_from).lexically_normal().string();
   }
   find_files(config.data, place);
   return config;

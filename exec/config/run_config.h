@@ -5,7 +5,7 @@
 //   {"format": "frazil.run", "version": 1,
 //    "model": {"kind": "vit", "image": 8, "channels": 1, "patch": 2, "dim": 64, "blocks": 6,
 //              "heads": 4, "classes": 10, "dropout": 0},
-//    "data": {"kind": "digits", "path": "", "validation_percent": 0},
+//    "init_from": "", "data": {"kind": "digits", "path": "", "validation_percent": 0},
 //    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9,
 //                  "beta2": 0.999, "epsilon": 1e-8, "schedule": "cosine", "warm_up_steps": 0,
 //                  "clip_norm": 0, "groups": []},
@@ -18,6 +18,8 @@
 //   (exec/data/random_hierarchy.h) takes these and levels 3, symbols 8, synonyms 4, branching 2, for
 //   a model with a channel for each symbol. "sgd" takes momentum in place of beta1, beta2 and
 //   epsilon.
+// - "init_from" is a safetensors file, relative to the configuration file, that holds the start
+//   weights (exec/models/choice/start_weights.h); empty: the seed gives them.
 // - "schedule" is "cosine", "linear" or "constant" (exec/state/optimizer.h); "cosine": true or false
 //   stands for the first and the last of them.
 // - "groups": [{"match": "*.bias", "weight_decay": 0, "learning_rate_scale": 1}] treats parameters
@@ -84,6 +86,7 @@ enum class BatchGrowth { kNone, kWithPipelines };
 
 struct RunConfig {
   ModelChoice model = {};
+  std::string init_from = {};  // safetensors file of start weights; empty: they are drawn
   DataConfig data;
   OptimizerConfig optimizer;
   int epochs = 20;

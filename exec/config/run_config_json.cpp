@@ -86,6 +86,9 @@ std::string to_json(const RunConfig& config) {
       {"freeze", to_json(config.freeze)},
       {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
       {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))}};
+  if (!config.init_from.empty()) {
+    members.emplace_back("init_from", json_string(config.init_from));
+  }
   if (config.deadline_seconds) {
     members.emplace_back("deadline_seconds", number_text(*config.deadline_seconds));
   }

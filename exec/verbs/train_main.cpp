@@ -83,7 +83,10 @@ po::options_description describe_flags() {
       ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
        "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
-      ("seed", text_value("N"), "instead of the run's own")                                      //
+      ("init-from", text_value("FILE"),
+       "start from the weights of this safetensors file, which names them as weights.safetensors "
+       "of such a run does")                                 //
+      ("seed", text_value("N"), "instead of the run's own")  //
       ("steps", text_value("N"),
        "end after so many steps; default: all epochs; with --resume: go on to so many")  //
       ("out", text_value("FOLDER"),

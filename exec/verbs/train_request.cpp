@@ -37,12 +37,21 @@ void choose_freezing(const Flags& flags, RunConfig& config) {
   config.freeze = parse_freeze(value, config.model, absolute(file).parent_path());
 }
 
+// Puts the file of --init-from in the place of the run's own.
+void choose_start(const Flags& flags, RunConfig& config) {
+  const auto given = optional_text(flags, "init-from");
+  if (!given) return;
+  if (given->empty()) refuse_flags("an empty --init-from", "a file of weights");
+  config.init_from = fs::absolute(*given).lexically_normal().string();
+}
+
 // Puts the inputs that flags name in the place of those that are stored.
 void read_inputs(const Flags& flags, StoredRun& stored, bool is_stored) {
   if (!is_stored || flags.count("run") > 0)
     stored.config = read_run_config(required_text(flags, "run"));
   choose_seed(flags, stored.config);
   choose_freezing(flags, stored.config);
+  choose_start(flags, stored.config);
   if (const auto device = optional_text(flags, "device")) stored.device = *device;
   stored.keep_plan |= is_set(flags, "keep-plan");
   if (flags.count("schedules") > 0) {
@@ -107,6 +116,7 @@ void refuse_inputs_inside(const Flags& flags, const RunConfig& config, const fs:
   if (const auto* trace = std::get_if<TraceFreeze>(&config.freeze.policy)) {
     inputs.push_back({"the trace", trace->path});
   }
+  if (!config.init_from.empty()) inputs.push_back({"--init-from", config.init_from});
   for (const NamedFile& input : inputs) {
     const fs::path place = absolute(input.path).parent_path();
     const std::string name = place.filename().string();

@@ -5,7 +5,7 @@
 
 transformers loads `weights.safetensors` into `GPT2LMHeadModel`, once the maps inside blocks are transposed, and into
 `BertForSequenceClassification`, with no name missing or left over, and evaluates the run's test samples, which are drawn here again from the seed of the run configuration: loss and accuracy must be those
-that the run answered. Exit code 77: torch or transformers are absent.
+that the run answered. Then a run that starts from a file which `save_pretrained` wrote has transformers' loss. Exit code 77: torch or transformers are absent.
 """
 
 import argparse
@@ -107,17 +107,21 @@ def transpose_maps(path, out):
     safetensors.torch.save_file(turned, out, metadata={"format": "pt"})
 
 
-def load(model, path):
+def configure(model):
+    """The configuration and the class of transformers."""
     if model["kind"] == "decoder":
         config = transformers.GPT2Config(vocab_size=model["vocabulary"], n_positions=model["tokens"], n_embd=model["dim"],
                                          n_layer=model["blocks"], n_head=model["heads"], n_inner=model["expansion"] * model["dim"])
-        kind = transformers.GPT2LMHeadModel
-    else:
-        config = transformers.BertConfig(
-            vocab_size=model["vocabulary"], type_vocab_size=model["segments"], max_position_embeddings=model["tokens"],
-            hidden_size=model["dim"], num_hidden_layers=model["blocks"], num_attention_heads=model["heads"],
-            intermediate_size=model["expansion"] * model["dim"], num_labels=model["classes"])
-        kind = transformers.BertForSequenceClassification
+        return config, transformers.GPT2LMHeadModel
+    config = transformers.BertConfig(
+        vocab_size=model["vocabulary"], type_vocab_size=model["segments"], max_position_embeddings=model["tokens"],
+        hidden_size=model["dim"], num_hidden_layers=model["blocks"], num_attention_heads=model["heads"],
+        intermediate_size=model["expansion"] * model["dim"], num_labels=model["classes"])
+    return config, transformers.BertForSequenceClassification
+
+
+def load(model, path):
+    config, kind = configure(model)
     folder = path.parent / "hugging_face"
     config.save_pretrained(folder)
     if model["kind"] == "decoder":
@@ -165,10 +169,28 @@ def check(model, training):
     return ""
 
 
+def check_start(model, training):
+    """What is wrong with a run that starts from a file that transformers has written, and learns nothing; or empty."""
+    torch.manual_seed(5)
+    config, kind = configure(model)
+    theirs = kind(config).eval()
+    theirs.save_pretrained(training.folder / f"{model['kind']}-start")
+    still = {"groups": [{"match": "*", "weight_decay": 0, "learning_rate_scale": 0}]}
+    training.write_run("run.json", model=model, epochs=1, optimizer=still, freeze={})
+    started = training.train("--init-from", f"{model['kind']}-start/model.safetensors", "--steps", "1", "--json")
+    if started.returncode:
+        return f"train --init-from exits {started.returncode}: {started.stderr}"
+    answer, (loss, accuracy) = json.loads(started.stdout), evaluate(model, theirs)
+    if abs(loss - answer["loss"]) > TOLERANCE or abs(accuracy - answer["accuracy"]) > 1e-9:
+        return f"transformers has loss {loss} and accuracy {accuracy}, the run that starts from its file {answer['loss']} and {answer['accuracy']}"
+    print(f"check_language_weights.py: {model['kind']}: a run that starts from transformers' file has its loss, {loss:.6f}")
+    return ""
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         training = Training(name)
-        wrong = [f"{kind}: {found}" for kind, model in MODELS.items() if (found := check(model, training))]
+        wrong = [f"{kind}: {found}" for kind, model in MODELS.items() if (found := check(model, training) or check_start(model, training))]
     for sentence in wrong:
         print(f"check_language_weights.py: {sentence}")
     return 1 if wrong else 0

@@ -6,7 +6,8 @@
 A small run is trained. The header of its weights.safetensors is read with the standard library alone: it must
 have every name and shape of the state dict of `ViTForImageClassification`, no other, and tensors without gaps.
 Then transformers loads the file, with no name missing or left over, and evaluates the run's test samples, which
-PyTorch draws again from the seed of the run configuration: loss and accuracy must be those that the run answered.
+PyTorch draws again from the seed of the run configuration: loss and accuracy must be those that the run answered. A run that starts
+from a file that transformers has written has the loss of that model.
 Exit code 0 means that all of it holds, 77 that torch or transformers are absent and the header alone was checked.
 """
 
@@ -61,12 +62,26 @@ def draw_test_samples(torch):
     return images, (images.reshape(len(images), -1) @ labels_by).argmax(1)
 
 
-def evaluate(libraries, path):
-    torch, transformers = libraries
-    config = transformers.ViTConfig(
+def configure(transformers):
+    return transformers.ViTConfig(
         image_size=MODEL["image"], num_channels=MODEL["channels"], patch_size=MODEL["patch"], hidden_size=MODEL["dim"],
         num_hidden_layers=MODEL["blocks"], num_attention_heads=MODEL["heads"], intermediate_size=4 * MODEL["dim"],
         num_labels=MODEL["classes"])
+
+
+def judge(torch, model):
+    """Loss and accuracy for the run's test samples."""
+    model.eval()
+    images, labels = draw_test_samples(torch)
+    with torch.no_grad():
+        logits = model(pixel_values=images).logits
+    return (torch.nn.functional.cross_entropy(logits, labels).item(),
+            (logits.argmax(1) == labels).double().mean().item())
+
+
+def evaluate(libraries, path):
+    torch, transformers = libraries
+    config = configure(transformers)
     # As files of the hub are loaded, whose names version 5 has others for inside.
     folder = path.parent / "vit"
     config.save_pretrained(folder)
@@ -75,12 +90,24 @@ def evaluate(libraries, path):
     wrong = {what: sorted(keys) for what, keys in found.items() if keys}
     if wrong:
         fail(f"transformers {transformers.__version__} finds {wrong}")
-    model.eval()
-    images, labels = draw_test_samples(torch)
-    with torch.no_grad():
-        logits = model(pixel_values=images).logits
-    return (torch.nn.functional.cross_entropy(logits, labels).item(),
-            (logits.argmax(1) == labels).double().mean().item())
+    return judge(torch, model)
+
+
+def check_start(libraries, training):
+    """A run that starts from a file of transformers and learns nothing has transformers' loss."""
+    torch, transformers = libraries
+    torch.manual_seed(5)
+    model = transformers.ViTForImageClassification(configure(transformers))
+    model.save_pretrained(training.folder / "start")
+    training.write_run("still.json", optimizer={"groups": [{"match": "*", "weight_decay": 0, "learning_rate_scale": 0}]})
+    inputs = "--run still.json --profile model.json --cluster cluster.json --quiet".split()
+    started = training.train("--init-from", "start/model.safetensors", "--steps", "1", "--json", inputs=inputs)
+    if started.returncode:
+        fail(f"train --init-from exits {started.returncode}: {started.stderr}")
+    answer, (loss, accuracy) = json.loads(started.stdout), judge(torch, model)
+    if abs(loss - answer["loss"]) > TOLERANCE or abs(accuracy - answer["accuracy"]) > 1e-9:
+        fail(f"transformers has loss {loss} and accuracy {accuracy}, the run that starts from its file {answer['loss']} and {answer['accuracy']}")
+    print(f"check_weights.py: a run that starts from transformers' file has its loss, {loss:.6f}")
 
 
 def main():
@@ -106,6 +133,7 @@ def main():
             fail(f"transformers has loss {loss} and accuracy {accuracy}, the run {answer['loss']} and {answer['accuracy']}")
         print(f"check_weights.py: transformers {libraries[1].__version__} has loss {loss:.6f} and accuracy {accuracy:.4f}, "
               f"the run {answer['loss']:.6f} and {answer['accuracy']:.4f}")
+        check_start(libraries, training)
         return 0
 
 

@@ -32,12 +32,14 @@ void refuse_other_bits(const MemberSetup& setup, const RunConfig& config, const 
                      "those of the leader, " + setup.kernels +
                          ": with others the processes would compute other bits");
   }
-  if (const auto file = find_file(config.model); file && file->hash != setup.model_file_hash) {
-    throw InputError(file->tensors.file(), 0, "another model file than the leader's", "its copy");
-  }
   if (hash_data(data) != setup.data_hash) {
     throw InputError("a member of the run", 0, "other samples in the data that the run names",
                      "those of the leader");
+  }
+  const std::string files = describe_files(config);
+  if (files != setup.files) {
+    throw InputError("a member of the run", 0, "files with the hashes " + files,
+                     "those of the leader, " + setup.files);
   }
 }
 

@@ -253,14 +253,13 @@ RunWorld lead_over(std::map<int, Descriptor> members, std::vector<PeerSockets> p
     links = std::make_shared<PeerLinks>(std::move(peers));
     join = join_over_links(links, 0, has_core_per_rank);
   }
-  const auto model_file = find_file(options.config.model);
   const MemberSetup setup{.config = to_json(options.config),
                           .kind = options.processors.kind,
                           .gpus = options.processors.gpus,
                           .process_of = process_of,
                           .has_core_per_rank = has_core_per_rank,
                           .data_hash = hash_data(data),
-                          .model_file_hash = model_file ? model_file->hash : 0,
+                          .files = describe_files(options.config),
                           .kernels = describe(present_kernels()),
                           .gloo_port = gloo_port,
                           .speaks_nccl = transport == Transport::kNccl};

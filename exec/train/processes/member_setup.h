@@ -18,8 +18,8 @@ struct MemberSetup {
   std::vector<int> process_of;    // by device
   bool has_core_per_rank = true;  // of the machine; then each process keeps to its own cores
   std::uint64_t data_hash = 0;
-  std::uint64_t model_file_hash = 0;  // 0: the model is no file
-  std::string kernels;                // describe(present_kernels())
+  std::string files;            // describe_files(config)
+  std::string kernels;          // describe(present_kernels())
   std::uint16_t gloo_port = 0;  // where they meet by Gloo; 0: tensors go over sockets of our own
   bool speaks_nccl = false;     // which tensors between GPUs go over instead
 };
@@ -31,8 +31,8 @@ struct WireEnum<DeviceKind> {
 
 template <class A>
 void archive(A& a, MemberSetup& s) {
-  a(s.config, s.kind, s.gpus, s.process_of, s.has_core_per_rank, s.data_hash, s.model_file_hash,
-    s.kernels, s.gloo_port, s.speaks_nccl);
+  a(s.config, s.kind, s.gpus, s.process_of, s.has_core_per_rank, s.data_hash, s.files, s.kernels,
+    s.gloo_port, s.speaks_nccl);
 }
 
 }  // namespace frazil

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "exec/communication/process_communicator.h"
+#include "exec/config/configured_run.h"
 #include "exec/disk/hashes.h"
 #include "exec/links/socket.h"
 #include "profiles/error.h"
@@ -72,6 +73,14 @@ RunWorld::Connect connect_over_links(std::shared_ptr<PeerLinks> links, LateSocke
 
 std::uint64_t hash_data(const Dataset& data) {
   return data.test.hash(data.validation.hash(data.train.hash()));
+}
+
+std::string describe_files(const RunConfig& config) {
+  std::string text;
+  for (const auto& [what, hash] : hash_files(config)) {
+    text += (text.empty() ? "" : ", ") + what + " " + hash;
+  }
+  return text;
 }
 
 }  // namespace frazil

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/config/run_config.h"
 #include "exec/data/dataset.h"
 #include "exec/links/peer_links.h"
 #include "exec/run/run.h"
@@ -50,5 +51,8 @@ RunWorld::Connect connect_over_links(std::shared_ptr<PeerLinks> links, LateSocke
 
 // Returns a hash of all samples.
 std::uint64_t hash_data(const Dataset& data);
+// Returns the hashes of the files beside the data (hash_files() in exec/config/configured_run.h) in
+// words; empty without such files.
+std::string describe_files(const RunConfig& config);
 
 }  // namespace frazil

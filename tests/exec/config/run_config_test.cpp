@@ -203,6 +203,7 @@ RunConfig draw_config(std::uint64_t seed) {
     config.optimizer.groups = {{"*.bias", 0, fraction()}, {"classifier.?*", fraction(), 1e9}};
   }
   config.freeze.freeze_untrainable = draw(0, 1) == 0;
+  if (draw(0, 1) == 0) config.init_from = "start \"1\".safetensors";
   return config;
 }
 
@@ -354,7 +355,7 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("batch_growth": "always")", R"(`"always"` at $.batch_growth)",
        R"("none" or "with-pipelines")"},
       {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
-       R"(no keys but "format", "version", "model", "data", "optimizer", "epochs", "batch_size", )"
+       R"(no keys but "format", "version", "model", "data", "init_from", "optimizer", "epochs", "batch_size", )"
        R"("batch_growth", "micro_batch_size", "seed", "freeze", "reduction", "precision", )"
        R"("message_order", )"
        R"("deadline_seconds", "augmentation", "cache")"},
@@ -400,6 +401,12 @@ TEST_F(RunConfigFile, NamesDataFromItsOwnFolder) {
   EXPECT_EQ(read(R"("data": {"path": "../data/my.csv.gz"})").data.path,
             (folder_.parent_path() / "data/my.csv.gz").string());
   EXPECT_EQ(read(R"("data": {"path": "/data/my.csv.gz"})").data.path, "/data/my.csv.gz");
+}
+
+TEST_F(RunConfigFile, NamesStartWeightsFromItsOwnFolder) {
+  EXPECT_EQ(read(R"("init_from": "w/start.safetensors")").init_from,
+            (folder_ / "w/start.safetensors").string());
+  EXPECT_EQ(read(R"("epochs": 3)").init_from, "");
 }
 
 TEST_F(RunConfigFile, WithoutAPathMeansTheShippedDigits) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "exec/checkpoint/run_identity.h"
 #include "exec/data/tensor_samples.h"
 #include "exec/models/choice/model_choice.h"
 #include "profiles/error.h"
@@ -93,6 +94,35 @@ TEST_F(TensorFilesRun, MayHaveItsOwnSamplesToValidateWith) {
   EXPECT_EQ(loaded.validation.count(), data_.test.count());
   const TrainResult result = train(options_, loaded);
   EXPECT_EQ(result.validation->accuracy, result.accuracy);
+}
+
+TEST_F(TensorFilesRun, IsTheSameRunWhereverTheFilesLieButNotWithOtherNumbersInThem) {
+  RunConfig& config = options_.config;
+  TensorFiles& files = config.data.files;
+  files.train = write("train", data_.train, 2);
+  files.test = write("test", data_.test, 1);
+  config.init_from = (folder_ / "start.safetensors").string();
+  write_tensor_file(config.init_from, {{"w", at::ones({3})}});
+  const auto identify = [&] { return identify_run(config, "model", load_data(config), 18); };
+  const RunIdentity same = identify();
+  fs::create_directories(folder_ / "moved");
+  for (std::string* const path :
+       {&files.train[0], &files.train[1], &files.test[0], &config.init_from}) {
+    const fs::path moved = folder_ / "moved" / fs::path(*path).filename();
+    fs::rename(*path, moved);
+    *path = moved.string();
+  }
+  EXPECT_EQ(identify(), same);
+  files.train = write("other", data_.train, 5);
+  EXPECT_EQ(identify(), same) << "the same samples in more files";
+  files.normalization = {.mean = {0.5}, .deviation = {1}};
+  EXPECT_NE(identify().run_hash, same.run_hash);
+  files.normalization = {};
+  write_tensor_file(config.init_from, {{"w", at::zeros({3})}});
+  EXPECT_NE(identify().keys.at("init_from.hash"), same.keys.at("init_from.hash"));
+  EXPECT_NE(identify().run_hash, same.run_hash);
+  config.init_from.clear();
+  EXPECT_FALSE(identify().keys.contains("init_from.hash"));
 }
 
 TEST_F(TensorFilesRun, IsRefusedForFilesOfOtherSamples) {

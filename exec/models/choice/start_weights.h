@@ -1,0 +1,21 @@
+#pragma once
+// Start values from a safetensors file: weights that another run left, or that were trained
+// elsewhere. The file names them as `weights.safetensors` does (name_weights() in
+// exec/models/choice/model_choice.h), which for the built-in kinds is as Hugging Face does.
+
+#include "exec/disk/tensor_file.h"
+#include "exec/models/choice/model_choice.h"
+
+namespace frazil {
+
+// Makes the file's tensors the start values (ParameterSpec::value) of all parameters of `model`;
+// those that lie in the file as they are in the model stay views of it. One name is enough for a
+// tied parameter. The maps inside a decoder's blocks may lie as in the model, [out, in], or as
+// GPT-2's Conv1D holds them, [in, out]; the shape of the first one tells.
+//
+// Throws InputError in one sentence, which names the file and a tensor, for a tensor that is
+// missing or left over, of another shape, not float32, and for two names of a tied parameter with
+// different values. Requires: `model` is make_model(choice).
+void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& model);
+
+}  // namespace frazil
