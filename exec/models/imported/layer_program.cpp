@@ -5,9 +5,10 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
+#include <utility>
 
+#include "exec/models/linear_without_bias.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -135,6 +136,7 @@ void LayerProgram::find_last_reads() {
       if (kept.insert(slot).second) steps_[n].last_reads.push_back(slot);
     };
     for (const std::size_t slot : nodes_[n].arguments().reads()) let_go(slot);
+    nodes_[n].let_go(steps_[n].last_reads);
     for (const std::size_t slot : nodes_[n].makes()) let_go(slot);  // where nobody reads it
   }
 }
@@ -151,26 +153,30 @@ void LayerProgram::find_joins(const ProgramSource& source) {
   }
 }
 
-// Finds out whether the node is a linear map or a norm of the layer's own weight and bias.
+// Finds out whether the node is a linear map or a norm of the layer's own weight and bias, or a
+// linear map of its own weight alone.
 void LayerProgram::find_known(Step& step) const {
   const ResolvedNode& node = nodes_[step.join->node];
   const NodeArguments& arguments = node.arguments();
   const bool is_linear = node.node().op == "aten::linear";
   if (!step.join->stays || (!is_linear && node.node().op != "aten::layer_norm")) return;
   const auto input = arguments.slot_of(0);
-  for (const std::size_t a :
-       is_linear ? std::array<std::size_t, 2>{1, 2} : std::array<std::size_t, 2>{2, 3}) {
+  const std::size_t weight = is_linear ? 1 : 2;
+  const bool has_bias = !is_linear || arguments.slot_of(weight + 1);
+  std::vector<std::size_t> own;
+  for (std::size_t a = weight; a <= weight + (has_bias ? 1 : 0); ++a) {
     const auto slot = arguments.slot_of(a);
     if (!slot || *slot < first_parameter_ || *slot >= first_parameter_ + parameters_) return;
-    step.own.push_back(*slot - first_parameter_);
+    own.push_back(*slot - first_parameter_);
   }
+  step.own = std::move(own);
   step.input = *input;
   if (!is_linear) step.epsilon = arguments.known("eps").toDouble();
   step.known = is_linear ? Known::kLinear : Known::kLayerNorm;
 }
 
-Tensors LayerProgram::begin(const LayerCall& call) const {
-  Tensors values(slots_);
+void LayerProgram::begin(const LayerCall& call, Tensors& values) const {
+  values.resize(slots_);
   for (const Input& input : inputs_) {
     const at::Tensor& given = call.inputs.at(input.position);
     values[input.slot] = input.is_written ? given.clone() : given;
@@ -184,22 +190,27 @@ Tensors LayerProgram::begin(const LayerCall& call) const {
     const at::Tensor here = fixed.value.device() == device ? fixed.value : fixed.value.to(device);
     values[fixed.slot] = fixed.is_written ? here.clone() : here;
   }
-  return values;
 }
 
 // Returns false if the operation must run by itself, because a part of its parameters does not
-// train.
+// train, or its input does not lie as a linear map without a bias takes it.
 bool LayerProgram::run_known(const Step& step, Tensors& values, const LayerCall& call) const {
   if (step.known == Known::kNone || call.operations == nullptr) return false;
   for (const std::size_t p : step.own) {
     if (!call.parameters[p].requires_grad()) return false;
   }
-  const ParametricOperations with(call.parameters, call.operations);
   const at::Tensor& x = values[step.input];
-  values[step.join->output] = step.known == Known::kLinear
-                                  ? with.linear(x, step.own[0], step.own[1])
-                                  : with.layer_norm(x, step.own[0], step.own[1], step.epsilon);
+  if (step.own.size() == 1 && (x.dim() < 2 || !x.is_contiguous())) return false;
+  values[step.join->output] = perform_known(step, x, call);
   return true;
+}
+
+at::Tensor LayerProgram::perform_known(const Step& step, const at::Tensor& x,
+                                       const LayerCall& call) const {
+  if (step.own.size() == 1) return linear_without_bias(call, x, step.own[0]);
+  const ParametricOperations with(call.parameters, call.operations);
+  return step.known == Known::kLinear ? with.linear(x, step.own[0], step.own[1])
+                                      : with.layer_norm(x, step.own[0], step.own[1], step.epsilon);
 }
 
 void LayerProgram::tell(const Step& step, const Tensors& values, const LayerCall& call) const {
@@ -219,7 +230,13 @@ bool LayerProgram::draws() const {
 }
 
 Tensors LayerProgram::run(const LayerCall& call) const {
-  Tensors values = begin(call);
+  // Memory that the calls of a thread use again, since they are short and many. What throws loses
+  // it, and the next call takes new memory.
+  thread_local Tensors kept_values;
+  thread_local Stack kept_stack;
+  Tensors values = std::exchange(kept_values, {});
+  Stack stack = std::exchange(kept_stack, {});
+  begin(call, values);
   const at::Tensor& counted = call.inputs.at(samples_.input);
   const NodeCall now{
       .arguments = {.samples = counted.size(static_cast<std::int64_t>(samples_.dimension)),
@@ -227,7 +244,6 @@ Tensors LayerProgram::run(const LayerCall& call) const {
                     .training = call.training},
       .layer = call.layer,
       .key = call.key};
-  Stack stack;
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     const Step& step = steps_[n];
     if (!run_known(step, values, call)) {
@@ -239,6 +255,9 @@ Tensors LayerProgram::run(const LayerCall& call) const {
   Tensors outputs;
   outputs.reserve(outputs_.size());
   for (const std::size_t slot : outputs_) outputs.push_back(values[slot]);
+  values.clear();
+  kept_values = std::move(values);
+  kept_stack = std::move(stack);
   return outputs;
 }
 

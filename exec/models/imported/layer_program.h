@@ -50,14 +50,15 @@ class LayerProgram {
     std::size_t position;  // in the call's inputs
     bool is_written;
   };
-  // An operation that exec/models/parametric_operations.h has, and so needs no engine in W.
+  // An operation that exec/models/parametric_operations.h or linear_without_bias.h has, and so
+  // needs no engine in W.
   enum class Known : std::uint8_t { kNone, kLinear, kLayerNorm };
   struct Step {
-    std::vector<std::size_t> last_reads;  // slots let go after the node
+    std::vector<std::size_t> last_reads;  // slots let go after the node, if not by it
     const ParameterJoin* join = nullptr;
     Known known = Known::kNone;
     std::size_t input = 0;              // slot, of a known operation
-    std::vector<std::size_t> own = {};  // weight and bias, as indices in the layer
+    std::vector<std::size_t> own = {};  // weight and, if any, bias, as indices in the layer
     double epsilon = 0;
   };
 
@@ -66,7 +67,8 @@ class LayerProgram {
   void find_last_reads();
   void find_joins(const ProgramSource& source);
   void find_known(Step& step) const;
-  Tensors begin(const LayerCall& call) const;
+  at::Tensor perform_known(const Step& step, const at::Tensor& x, const LayerCall& call) const;
+  void begin(const LayerCall& call, Tensors& values) const;
   bool run_known(const Step& step, Tensors& values, const LayerCall& call) const;
   void tell(const Step& step, const Tensors& values, const LayerCall& call) const;
 

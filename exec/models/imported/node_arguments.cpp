@@ -290,17 +290,33 @@ NodeArguments::NodeArguments(NodeArguments&&) noexcept = default;
 
 NodeArguments::~NodeArguments() = default;
 
-void NodeArguments::fill(Stack& stack, const Tensors& values, const ArgumentCall& call) const {
+void NodeArguments::let_go(const std::vector<std::size_t>& slots) {
+  std::vector<std::size_t> kept;
+  for (std::size_t h = holes_.size(); h-- > 0;) {
+    Hole& hole = holes_[h];
+    const auto is_in = [](const std::vector<std::size_t>& some, std::size_t slot) {
+      return std::find(some.begin(), some.end(), slot) != some.end();
+    };
+    hole.is_last = hole.kind == Hole::Kind::kTensor && is_in(slots, hole.slots.front()) &&
+                   !is_in(kept, hole.slots.front());
+    kept.insert(kept.end(), hole.slots.begin(), hole.slots.end());
+  }
+}
+
+void NodeArguments::fill(Stack& stack, Tensors& values, const ArgumentCall& call) const {
   stack.insert(stack.end(), known_.begin(), known_.end());
   for (const Hole& hole : holes_) fill(stack[hole.argument], hole, values, call);
 }
 
-void NodeArguments::fill(c10::IValue& value, const Hole& hole, const Tensors& values,
+void NodeArguments::fill(c10::IValue& value, const Hole& hole, Tensors& values,
                          const ArgumentCall& call) const {
   switch (hole.kind) {
-    case Hole::Kind::kTensor:
-      value = values[hole.slots.front()];
+    case Hole::Kind::kTensor: {
+      at::Tensor& tensor = values[hole.slots.front()];
+      // Counting references takes as long as all else here.
+      value = hole.is_last ? c10::IValue(std::move(tensor)) : c10::IValue(tensor);
       return;
+    }
     case Hole::Kind::kTensors: {
       c10::List<at::Tensor> list;
       for (const std::size_t slot : hole.slots) list.push_back(values[slot]);

@@ -40,8 +40,11 @@ class NodeArguments {
   NodeArguments(NodeArguments&&) noexcept;
   ~NodeArguments();
 
+  // From now on `fill` takes these values away instead of copying them. Requires: nobody reads them
+  // after this node.
+  void let_go(const std::vector<std::size_t>& slots);
   // Puts all arguments on an empty stack.
-  void fill(Stack& stack, const Tensors& values, const ArgumentCall& call) const;
+  void fill(Stack& stack, Tensors& values, const ArgumentCall& call) const;
 
   const std::vector<std::size_t>& reads() const { return reads_; }  // slots, once per use
   bool depends_on_samples() const;
@@ -67,12 +70,12 @@ class NodeArguments {
     Kind kind;
     std::size_t argument;
     std::vector<std::size_t> slots = {};  // kNoSlot for a tensor that is left out
+    bool is_last = false;                 // of kTensor: nobody reads the value afterwards
     std::vector<Polynomial> sizes = {};
   };
   class Converter;
 
-  void fill(c10::IValue& value, const Hole& hole, const Tensors& values,
-            const ArgumentCall& call) const;
+  void fill(c10::IValue& value, const Hole& hole, Tensors& values, const ArgumentCall& call) const;
   bool has(Hole::Kind kind) const;
 
   const c10::FunctionSchema& schema_;  // the dispatcher's, which lives as long as the program

@@ -164,8 +164,10 @@ void ResolvedNode::check_results(Slots& slots) {
       makes_.push_back(slots.size());
       slots.emplace(name, slots.size());
     }
+    if (!is_list) single_.push_back(places.front());
     results_.push_back(std::move(places));
   }
+  if (single_.size() < results_.size()) single_.clear();
 }
 
 bool ResolvedNode::detaches() const {
@@ -173,10 +175,14 @@ bool ResolvedNode::detaches() const {
 }
 
 void ResolvedNode::run(Tensors& values, Stack& stack, const NodeCall& call) const {
-  const c10::AutoGradMode mode(c10::GradMode::is_enabled() && !node_->has_no_gradient);
   arguments_.fill(stack, values, call.arguments);
   try {
-    perform(stack, call);
+    if (node_->has_no_gradient) {
+      const c10::NoGradGuard no_grad;
+      perform(stack, call);
+    } else {
+      perform(stack, call);
+    }
   } catch (c10::Error& error) {
     error.add_context("in " + place_of(*node_));
     throw;
@@ -189,6 +195,11 @@ std::size_t ResolvedNode::argument_index(std::string_view name) const {
 }
 
 void ResolvedNode::perform(Stack& stack, const NodeCall& call) const {
+  if (kind_ == Kind::kPlain) return op_->callBoxed(stack);
+  perform_special(stack, call);
+}
+
+void ResolvedNode::perform_special(Stack& stack, const NodeCall& call) const {
   if (kind_ == Kind::kAttention && !call.arguments.training) {
     // It has no flag for training; modules pass a rate of zero instead.
     stack[argument_index("dropout_p")] = 0.0;
@@ -252,6 +263,14 @@ void ResolvedNode::draw(Stack& stack, const NodeCall& call) const {
 }
 
 void ResolvedNode::take_results(Stack& stack, Tensors& values) const {
+  if (single_.empty()) return take_lists(stack, values);
+  for (std::size_t r = 0; r < single_.size(); ++r) {
+    if (single_[r] != kUnread) values[single_[r]] = std::move(stack[r]).toTensor();
+  }
+  stack.clear();
+}
+
+void ResolvedNode::take_lists(Stack& stack, Tensors& values) const {
   for (std::size_t r = 0; r < results_.size(); ++r) {
     const std::vector<std::size_t>& places = results_[r];
     if (!node_->results[r].is_list) {

@@ -37,9 +37,12 @@ class ResolvedNode {
   ResolvedNode(const ImportedNode& node, const ImportedGraph& graph, Randomness randomness,
                Slots& slots, const std::string& file);
 
-  // Reads tensors of `values` and puts the results there. `stack` is scratch and is left empty.
-  // Throws InfeasibleError for what cannot be done with this call, and c10::Error of the operation
-  // with its place.
+  // From now on `run` takes these values away when it has read them. Requires: no later node and
+  // no caller reads them.
+  void let_go(const std::vector<std::size_t>& slots) { arguments_.let_go(slots); }
+  // Reads tensors of `values` and puts the results there. `stack` is scratch, empty before and
+  // after. Throws InfeasibleError for what cannot be done with this call, and c10::Error of the
+  // operation with its place.
   void run(Tensors& values, Stack& stack, const NodeCall& call) const;
 
   const ImportedNode& node() const { return *node_; }
@@ -68,8 +71,10 @@ class ResolvedNode {
   void check_results(Slots& slots);
   std::size_t argument_index(std::string_view name) const;
   void perform(Stack& stack, const NodeCall& call) const;
+  void perform_special(Stack& stack, const NodeCall& call) const;
   void draw(Stack& stack, const NodeCall& call) const;
   void take_results(Stack& stack, Tensors& values) const;
+  void take_lists(Stack& stack, Tensors& values) const;
   [[noreturn]] void fail(const std::string& found, const std::string& expected) const;
 
   const ImportedNode* node_;  // of the model, which outlives the program
@@ -79,6 +84,7 @@ class ResolvedNode {
   NodeArguments arguments_;
   Kind kind_ = Kind::kPlain;
   std::vector<std::vector<std::size_t>> results_;  // slots, by result
+  std::vector<std::size_t> single_;                // the same, if no result is a list
   std::vector<std::size_t> makes_;
   std::vector<std::size_t> writes_;
   bool may_alias_ = false;

@@ -154,6 +154,22 @@ TEST(LayerProgram, TakesListsOfTensorsAndOperationsWithSeveralResults) {
       at::equal(run_first(model, some_input()), at::cat({left, right * left.amax({1}, true)}, 1)));
 }
 
+TEST(LayerProgram, AnOperationMayReadAValueTwiceAndBeItsLastReader) {
+  const Json nodes =
+      Json::array({linear(), make_node("aten::mul.Tensor", {value("v0"), value("v0")}, "v1"),
+                   make_node("aten::cat", {Json::array({value("v1"), value("v1")}), 1}, "v5"),
+                   make_node("aten::where.self", {value("c0"), value("v5"), value("v5")}, "v6"),
+                   make_node("aten::narrow", {value("v6"), 1, 4, 8}, "v2")});
+  const ModelSpec model =
+      make_imported(with_nodes(nodes, {{"frazil.constant.0", at::ones({16}, at::kBool)}}));
+  const Tensors parameters = initial_parameters(model, LayerId{0}, 0);
+  const at::Tensor squares = at::linear(some_input(), parameters[0], parameters[1]).square();
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_TRUE(
+        at::equal(run_first(model, some_input()), at::cat({squares, squares}, 1).narrow(1, 4, 8)));
+  }
+}
+
 TEST(LayerProgram, AnOperationInPlaceLeavesItsInputAndConstantsAsTheyWere) {
   const Json nodes =
       Json::array({make_node("aten::view", {value("i0"), Json::array({-1, 6})}, "v8"),
