@@ -46,38 +46,42 @@ void shift_image(const at::Tensor& from, const at::Tensor& to, const Move& move)
                .index_select(2, find_places(from.size(2), move.right)));
 }
 
-// Returns what a pixel of 0 is after the normalization, [channels, 1, 1].
-at::Tensor black_of(const Normalization& normalization) {
-  const auto channels = static_cast<std::int64_t>(normalization.mean.size());
+// Returns by channel what a pixel of 0 is after the normalization.
+std::vector<float> black_of(const Normalization& normalization, std::int64_t channels) {
   const Samples dark{{at::zeros({1, channels, 1, 1})}, at::zeros({1}, at::kLong)};
-  return SampleSource({dark}, normalization).whole().inputs.at(0)[0];
+  const at::Tensor black = SampleSource({dark}, normalization).whole().inputs.at(0).flatten();
+  const auto* const values = black.const_data_ptr<float>();
+  return {values, values + channels};
 }
 
-// The places of `size` that stay in sight when all move by `by`, as they were before.
-struct Seen {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
-Seen find_seen(std::int64_t size, int by) {
-  const std::int64_t first = std::clamp<std::int64_t>(-by, 0, size);
-  return {first, std::clamp<std::int64_t>(size - by, first, size) - first};
+// Writes the row that comes out where one of `size` pixels moves to the right by `by`; null: none
+// comes in.
+void crop_row(const float* from, float* to, std::int64_t size, int by, float black) {
+  const std::int64_t left = std::clamp<std::int64_t>(by, 0, size);
+  const std::int64_t right =
+      from == nullptr ? left : std::clamp<std::int64_t>(size + by, left, size);
+  std::fill(to, to + left, black);
+  if (right > left) std::copy(from + left - by, from + right - by, to + left);
+  std::fill(to + right, to + size, black);
 }
 
+// Goes through the rows by itself: a training loads thousands of images a second, and slices of
+// tensors would take longer than their copies.
 void crop_image(const at::Tensor& from, const at::Tensor& to, const Move& move,
-                const at::Tensor& black) {
-  if (black.defined()) {
-    to.copy_(black.expand_as(to));
-  } else {
-    to.zero_();
+                const std::vector<float>& black) {
+  const std::int64_t rows = from.size(1);
+  const std::int64_t size = from.size(2);
+  const auto* const pixels = from.const_data_ptr<float>();
+  auto* out = to.mutable_data_ptr<float>();
+  for (std::size_t channel = 0; channel < black.size(); ++channel) {
+    const float* const image = pixels + static_cast<std::int64_t>(channel) * rows * size;
+    for (std::int64_t row = 0; row < rows; ++row, out += size) {
+      const std::int64_t source = row - move.down;
+      const bool is_seen = source >= 0 && source < rows;
+      crop_row(is_seen ? image + source * size : nullptr, out, size, move.right, black[channel]);
+      if (move.turned) std::reverse(out, out + size);
+    }
   }
-  const Seen rows = find_seen(from.size(1), move.down);
-  const Seen columns = find_seen(from.size(2), move.right);
-  if (rows.count > 0 && columns.count > 0) {
-    to.narrow(1, rows.first + move.down, rows.count)
-        .narrow(2, columns.first + move.right, columns.count)
-        .copy_(from.narrow(1, rows.first, rows.count).narrow(2, columns.first, columns.count));
-  }
-  if (move.turned) to.copy_(to.flip({2}));
 }
 
 }  // namespace
@@ -97,11 +101,11 @@ void augment(std::vector<Samples>& micro_batches, std::span<const std::int64_t> 
              const AugmentationConfig& config, std::uint64_t seed, std::int64_t variant,
              const Normalization& normalization) {
   if (!config.is_random()) return;
-  const at::Tensor black = normalization.mean.empty() ? at::Tensor() : black_of(normalization);
   std::size_t next = 0;
   for (Samples& micro_batch : micro_batches) {
     at::Tensor& images = micro_batch.inputs.at(0);
-    ENSURE(images.dim() == 4, "images");
+    ENSURE(images.dim() == 4 && images.is_contiguous(), "images");
+    const std::vector<float> black = black_of(normalization, images.size(1));
     at::Tensor moved = at::empty_like(images);
     for (std::int64_t row = 0; row < images.size(0); ++row) {
       const Move move = draw_move(config, seed, variant, samples[next++]);
