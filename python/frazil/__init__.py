@@ -1,7 +1,7 @@
 """Frazil from Python: plan and simulate pipelines, turn data sets and models into files, read what it trained.
 
 Planning needs the programs alone (`FRAZIL_BIN` names their folder, else they are on PATH). PyTorch is needed for `export_model` and
-`keyed_mask`, and for what is handed to `load_weights`; it is imported there and not before.
+`keyed_mask`, and for what is handed to `load_weights` and `export_predictions`; it is imported there and not before.
 """
 
 import importlib
@@ -11,6 +11,7 @@ from typing import Any
 from .answers import Comparison, GraphCut, HeldPlan, PlannerComparison, PlanStep, RankedPlan, Ranking, Trajectory, WhatIf
 from .dataset import export_data
 from .errors import FrazilError, NotFeasible
+from .predictions import export_predictions
 from .questions import ask, plan, simulate
 from .sample_order import sample_order
 from .shards import DataFiles
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "ask",
     "export_data",
+    "export_predictions",
     "load_weights",
     "plan",
     "read_tensors",

@@ -27,10 +27,13 @@ class DataFiles:
 
 
 class ShardWriter:
-    """Takes samples and leaves files under other names beside `path`, which `finish` gives their own."""
+    """Takes samples and leaves files under other names beside `path`, which `finish` gives their own.
 
-    def __init__(self, path: Path, shard_bytes: int):
-        self._path, self._shard_bytes = path, shard_bytes
+    role: under which key the metadata of the files names their tensors, labels aside.
+    """
+
+    def __init__(self, path: Path, shard_bytes: int, role: str = "inputs"):
+        self._path, self._shard_bytes, self._role = path, shard_bytes, role
         self._mine = f".{path.name}.{os.getpid()}"
         self._kinds: dict = {}  # of one sample: (kind, shape) by name
         self._open: dict = {}
@@ -102,7 +105,7 @@ class ShardWriter:
         self._samples_before, self._samples = self._samples_before + self._samples, 0
 
     def _metadata(self) -> dict:
-        return {"inputs": ",".join(name for name in self._kinds if name != LABELS)}
+        return {self._role: ",".join(name for name in self._kinds if name != LABELS)}
 
     def finish(self) -> DataFiles:
         """Gives the files their names."""

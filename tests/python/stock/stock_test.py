@@ -1,26 +1,10 @@
 #!/usr/bin/env python3
 """The package beside stock PyTorch, safetensors and transformers: each reads what the other wrote, and trained weights get into a module."""
 
-import os
-import sys
-import tempfile
 import unittest
-from pathlib import Path
 
-TREE = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TREE / "tests/python/package"))
-import frazil  # noqa: E402
-from support import main  # noqa: E402
+from with_torch import Stock, frazil, main, torch
 
-PYTHON = TREE / ".deps/torch-python/python"
-try:
-    import torch
-except ImportError:
-    if PYTHON.exists() and "FRAZIL_STOCK_PYTHON" not in os.environ:
-        os.environ["FRAZIL_STOCK_PYTHON"] = "1"
-        os.execv(PYTHON, [str(PYTHON), *sys.argv])
-    print("skipped: found no PyTorch; tests/interop/setup_torch.sh fetches it")
-    sys.exit(77)
 try:
     import safetensors.torch
 except ImportError:
@@ -29,23 +13,6 @@ try:
     import transformers
 except ImportError:
     transformers = None
-
-
-class Stock(unittest.TestCase):
-    def setUp(self):
-        torch.manual_seed(0)
-        torch.set_num_threads(1)
-        scratch = tempfile.TemporaryDirectory(prefix="stock-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
-        self.path = self.folder / "some.safetensors"
-
-    def refuse(self, told, model, path):
-        before = {name: value.clone() for name, value in model.state_dict().items()}
-        with self.assertRaises(frazil.FrazilError) as caught:
-            frazil.load_weights(model, path)
-        self.assertRegex(str(caught.exception), told)
-        self.assertTrue(all(torch.equal(before[name], value) for name, value in model.state_dict().items()))
 
 
 @unittest.skipUnless(safetensors, "found no safetensors; tests/interop/setup_torch.sh fetches it")
@@ -108,6 +75,13 @@ class Files(Stock):
 
 
 class Weights(Stock):
+    def refuse(self, told, model, path):
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        with self.assertRaises(frazil.FrazilError) as caught:
+            frazil.load_weights(model, path)
+        self.assertRegex(str(caught.exception), told)
+        self.assertTrue(all(torch.equal(before[name], value) for name, value in model.state_dict().items()))
+
     def make_tied(self):
         model = torch.nn.Module()
         model.table, model.head, model.norm = torch.nn.Embedding(7, 4), torch.nn.Linear(4, 7, bias=False), torch.nn.BatchNorm1d(4)
