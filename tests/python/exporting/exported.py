@@ -1,6 +1,7 @@
 """The models of the tests as model files, each exported once, in one folder that goes with the process."""
 
 import functools
+import importlib.util
 import tempfile
 from pathlib import Path
 
@@ -12,22 +13,22 @@ from models import own_samples
 FOLDER = tempfile.TemporaryDirectory(prefix="frazil-exporting-")
 
 
-def has_transformers():
-    try:
-        import transformers  # noqa: F401
-    except ImportError:
-        return False
-    return True
+def has(package):
+    return importlib.util.find_spec(package) is not None
 
 
 @functools.cache
 def samples():
     """By name: all models that can be made here."""
     found = own_samples()
-    if has_transformers():
+    if has("transformers"):
         from hugging_face import hugging_face_samples
 
         found += hugging_face_samples()
+    if has("transformers") and has("peft"):
+        from adapters import adapter_samples
+
+        found += adapter_samples()
     return {sample.name: sample for sample in found}
 
 

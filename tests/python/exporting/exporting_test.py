@@ -27,12 +27,12 @@ def main():
         print(f"skipped: {test}: {reason}")
     if result.skipped:
         return SKIPPED
-    from exported import has_transformers
+    from exported import has
 
-    if not has_transformers():
-        print("skipped: the models of Hugging Face, for transformers is not there; tests/interop/setup_torch.sh fetches it")
-        return SKIPPED
-    return 0
+    missing = [package for package in ("transformers", "peft") if not has(package)]
+    for package in missing:
+        print(f"skipped: the models of {package}, for it is not there; tests/interop/setup_torch.sh fetches it")
+    return SKIPPED if missing else 0
 
 
 sys.exit(main())

@@ -102,6 +102,14 @@ class Structure(unittest.TestCase):
         trainable = {entry["name"]: entry["trainable"] for entry in file.graph["parameters"]}
         self.assertEqual(trainable, {"blocks.0.weight": False, "blocks.0.bias": True, "blocks.1.weight": True, "blocks.1.bias": True})
 
+    def test_of_a_model_with_adapters_these_and_the_head_train(self):
+        file = exported("peft_lora") if "peft_lora" in samples() else self.skipTest("peft is not there")
+        trained = {entry["name"] for entry in file.graph["parameters"] if entry["trainable"]}
+        self.assertEqual(trained, {name for name, one in samples()["peft_lora"].model.named_parameters() if one.requires_grad})
+        self.assertEqual(len([name for name in trained if ".lora_" in name]), 8)
+        self.assertEqual(len(trained), 10)
+        self.assertFalse(any(file.graph["parameters"][int(p[1:])]["trainable"] for p in file.layers[0]["parameters"]))
+
     def test_the_model_is_left_as_it_was(self):
         model = Mlp().eval()
         state = torch.get_rng_state()
