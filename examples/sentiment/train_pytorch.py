@@ -2,8 +2,9 @@
 """train_pytorch.py FOLDER: the encoder fine-tuned by PyTorch alone on what prepare.py left there, to compare with.
 
 AdamW, 4 epochs of batches of 32, a learning rate that rises for a tenth of the steps and then falls to zero. With --freeze the embeddings and the
-first 2, 4 and 5 of the 6 layers stop training, and drop nothing any more, after the epochs 1, 2 and 3. Takes torch and transformers
-(examples/requirements.txt). Prints the loss and the time of each epoch and the accuracy on the test samples.
+first 2, 4 and 5 of the 6 layers stop training, and drop nothing any more, after the epochs 1, 2 and 3. The samples come in the order in which
+Frazil takes them. Takes torch and transformers (examples/requirements.txt). Prints the loss and the time of each epoch and the accuracy on the
+test samples.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import torch
 import transformers
 
 import frazil
+from order import epoch_order
 
 EPOCHS, BATCH = 4, 32
 RATE = 2e-4
@@ -71,7 +73,7 @@ def main():
         if given.freeze and FROZEN_LAYERS[epoch]:
             freeze(model, FROZEN_LAYERS[epoch])
         began = time.perf_counter()
-        loss = train_epoch(model, samples, torch.randperm(len(samples["labels"])), optimizer, schedule)
+        loss = train_epoch(model, samples, torch.tensor(epoch_order(len(samples["labels"]), given.seed, epoch)), optimizer, schedule)
         print(f"epoch {epoch + 1}: loss {loss:.4f}, {time.perf_counter() - began:.1f} s", flush=True)
     print(f"accuracy {evaluate(model, test):.2%} of {len(test['labels'])} test samples")
 

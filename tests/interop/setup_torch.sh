@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes .deps/torch-python: stock PyTorch 2.11 for the CPU, Holistic Trace Analysis 0.5 and transformers 4.57, as Python packages, and `python`, which starts python3 with them. Takes the
+# Makes .deps/torch-python: stock PyTorch 2.11 for the CPU, Holistic Trace Analysis 0.5 and transformers 4.57 with peft 0.18, as Python packages, and `python`, which starts python3 with them. Takes the
 # torch wheel that ./setup.sh --keep-wheel left in .deps/wheels, else fetches it from PyPI (531 MB, and 20 MB besides); 1.1 GB kept, 450 MB of it shared with the
-# build's libtorch. The other two and what they import are 62 MB more, 240 MB on disk. What is there already is not fetched again; a quick no-op when all is.
+# build's libtorch. The others and what they import are 63 MB more, 245 MB on disk. What is there already is not fetched again; a quick no-op when all is.
 # Of CUDA, PyTorch needs little more than names until it is used: libraries that the machine lacks are stood in for by empty ones.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -65,7 +65,9 @@ certifi==2026.10.19.post1 --hash=sha256:1324c476b4811eff41a8bc2122cd0bbd4d9c7234
 charset-normalizer==3.5.3 --hash=sha256:96e268b0cbda016ac519513294fcd17032264085b600abaac58b93049477e132
 filelock==4.3.1 --hash=sha256:79e43df8e9fe509cd83a3899a7c186c8077cbbe4d200a1ed3705c2f3bb6bc487
 fsspec==2026.9.0 --hash=sha256:8dd6e646e99ea382bd85f97a45e6b526a442d79423a7dc673f1e2756d05fcb5f
-tqdm==4.70.1 --hash=sha256:c293e525e6fef9c20e8728fd4612df02a0aa31bb5fe91ecd93e123b1b7bffa73'
+tqdm==4.70.1 --hash=sha256:c293e525e6fef9c20e8728fd4612df02a0aa31bb5fe91ecd93e123b1b7bffa73
+peft==0.18.1 --hash=sha256:0bf06847a3551e3019fc58c440cffc9a6b73e6e2962c95b52e224f77bbdb50f1
+accelerate==1.12.0 --hash=sha256:3e2091cd341423207e2f084a6654b1efcd250dc326f2a37d6dde446e07cabb11'
 
 place=.deps/torch-python
 
@@ -144,11 +146,11 @@ make_torch() {
 # add_analysis FOLDER: hta last, for its presence says that all is there.
 add_analysis() {
   local path
-  say "adding Holistic Trace Analysis 0.5 and transformers 4.57 to $place (62 MB from PyPI)"
+  say "adding Holistic Trace Analysis 0.5, transformers 4.57 and peft 0.18 to $place (63 MB from PyPI)"
   mkdir "$1"
   fetch "Holistic Trace Analysis" "$analysis_wheels" "$1"
   rm -rf "$1/packages/bin"  # pip warns of a folder that is there
-  fetch transformers "$transformers_wheels" "$1"
+  fetch "transformers or peft" "$transformers_wheels" "$1"
   rm -rf "$1"/packages/{bin,share,param_bench,pandas/tests}
   PYTHONPATH=$1/packages python3 -c 'import hta.trace_analysis, transformers' 2>"$1/import.log" ||
     fail "the fetched Holistic Trace Analysis or transformers does not load here: $(tail -n 1 "$1/import.log")"
@@ -161,7 +163,7 @@ add_analysis() {
 
 suffix=$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 has_torch() { [ -x "$place/python" ] && [ -f "$place/packages/torch/_C$suffix" ]; }
-has_analysis() { [ -d "$place/packages/hta" ] && [ -d "$place/packages/transformers" ] && [ -f "$place/packages/numpy/_core/_multiarray_umath$suffix" ]; }
+has_analysis() { [ -d "$place/packages/hta" ] && [ -d "$place/packages/transformers" ] && [ -d "$place/packages/peft" ] && [ -f "$place/packages/numpy/_core/_multiarray_umath$suffix" ]; }
 if has_torch && has_analysis; then
   say "ready"
   exit
