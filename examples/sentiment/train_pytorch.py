@@ -15,7 +15,6 @@ import torch
 import transformers
 
 import frazil
-from order import epoch_order
 
 EPOCHS, BATCH = 4, 32
 RATE = 2e-4
@@ -73,7 +72,7 @@ def main():
         if given.freeze and FROZEN_LAYERS[epoch]:
             freeze(model, FROZEN_LAYERS[epoch])
         began = time.perf_counter()
-        loss = train_epoch(model, samples, torch.tensor(epoch_order(len(samples["labels"]), given.seed, epoch)), optimizer, schedule)
+        loss = train_epoch(model, samples, torch.tensor(frazil.sample_order(len(samples["labels"]), given.seed, epoch)), optimizer, schedule)
         print(f"epoch {epoch + 1}: loss {loss:.4f}, {time.perf_counter() - began:.1f} s", flush=True)
     print(f"accuracy {evaluate(model, test):.2%} of {len(test['labels'])} test samples")
 

@@ -11,7 +11,6 @@ import frazil
 from support import TREE, main
 
 sys.path.insert(0, str(TREE / "examples/sentiment"))
-import order  # noqa: E402
 import prepare  # noqa: E402
 
 
@@ -33,15 +32,6 @@ class Sentiment(unittest.TestCase):
         self.assertEqual((len(train), len(test), len({*train, *test})), (2000, 1500, 3500))
         self.assertEqual((train, test), prepare.draw(list(range(10209)), 2000, 1500, seed=0))
         self.assertEqual(train[:5], [547, 7932, 9132, 9914, 4695])
-
-    def test_takes_samples_in_the_order_of_the_generators_of_the_cpp_standard(self):
-        for seed, epoch, expected in (
-            (1, 0, [1470, 323, 1901, 1609, 602]),
-            (1, 3, [507, 1752, 1298, 441, 1533]),
-            (123456789012, 3, [1965, 162, 762, 1595, 1242]),
-        ):
-            found = order.epoch_order(2000, seed, epoch)
-            self.assertEqual((found[:5], sorted(found)), (expected, list(range(2000))))
 
     def test_writes_tokens_masks_and_labels(self):
         def tokenizer(texts, truncation, max_length, padding):
