@@ -11,13 +11,12 @@ MOST_TOLD = 3
 WEIGHTS = "weights.safetensors"  # in the folder of a run
 
 
-def load_weights(model: Any, path: Any, *, partial: bool = False) -> Any:
+def load_weights(model: Any, path: Any) -> Any:
     """Copies the tensors of a safetensors file, or of `weights.safetensors` in the folder of a run, into the module; returns the module.
 
     Every tensor of the file must be a parameter or buffer of the module, of the same shape, and every parameter and every buffer of floats
     must be in the file; counters and indices (integer buffers) may be missing and stay as they are. Of tied parameters, which are one tensor
-    under several names, one name is enough. With `partial` what is not in the file stays as it is: `export_model` leaves out parameters on which
-    the loss does not depend. Raises FrazilError, and changes nothing, where names or shapes differ.
+    under several names, one name is enough. Raises FrazilError, and changes nothing, where names or shapes differ.
     """
     path = Path(path)
     if path.is_dir():
@@ -25,8 +24,7 @@ def load_weights(model: Any, path: Any, *, partial: bool = False) -> Any:
     tensors, _ = open_tensors(path)
     theirs = _targets_of(model)
     _expect_known(path, tensors, theirs)
-    if not partial:
-        _expect_complete(path, tensors, theirs)
+    _expect_complete(path, tensors, theirs)
     _expect_shapes(path, tensors, theirs)
     made = {name: tensor.torch() for name, tensor in tensors.items()}
     _expect_equal_ties(path, made, theirs)
@@ -59,7 +57,7 @@ def _expect_complete(path: Path, tensors: dict, theirs: dict) -> None:
     given = {_place_of(theirs[name]) for name in tensors}
     missing = [name for name, value in theirs.items() if name not in tensors and value.is_floating_point() and _place_of(value) not in given]
     if missing:
-        raise bad_input(path, f"no {_tell(missing)}", "all parameters and buffers of the module; partial=True leaves them as they are")
+        raise bad_input(path, f"no {_tell(missing)}", "all parameters and buffers of the module")
 
 
 def _expect_shapes(path: Path, tensors: dict, theirs: dict) -> None:
