@@ -48,10 +48,15 @@ NamedPlaces find_places(const ModelChoice& choice, const ModelSpec& model) {
     }
     by_layer.push_back(&shapes[l]);
   }
-  std::vector<WeightPlace> places;
+  NamedPlaces places;
   for (const NamedTensor& named : name_weights(choice, by_layer)) {
-    const auto [layer, parameter] = owners.at(named.tensor.storage().unsafeGetStorageImpl());
-    places.push_back(
+    const auto owner = owners.find(named.tensor.storage().unsafeGetStorageImpl());
+    if (owner == owners.end()) {
+      places.others.push_back(named);
+      continue;
+    }
+    const auto [layer, parameter] = owner->second;
+    places.weights.push_back(
         {named.name, named.tensor.sizes().vec(), layer, parameter, named.tensor.storage_offset()});
   }
   return places;
@@ -76,16 +81,17 @@ std::string tell_first(const std::vector<std::string>& names) {
   return json_string(names.front()) + (names.size() > 1 ? " and " + more + " more" : "");
 }
 
-// Throws unless the file has the tensors of all places, and no others.
-void expect_same_names(const TensorFile& file, const std::vector<WeightPlace>& places,
-                       const ModelSpec& model) {
+// Throws unless the file has the tensors of all places, and no others but those that the model has
+// besides parameters.
+void expect_same_names(const TensorFile& file, const NamedPlaces& places, const ModelSpec& model) {
   std::vector<std::string> lacking;
   std::vector<std::string> left;
   std::set<std::string_view> known;
-  for (const WeightPlace& place : places) {
+  for (const WeightPlace& place : places.weights) {
     known.insert(place.name);
-    if (find_entry(file, place, places, model) == nullptr) lacking.push_back(place.name);
+    if (find_entry(file, place, places.weights, model) == nullptr) lacking.push_back(place.name);
   }
+  for (const NamedTensor& other : places.others) known.insert(other.name);
   for (const TensorEntry& entry : file.header().tensors) {
     if (!known.contains(entry.name)) left.push_back(entry.name);
   }
@@ -93,6 +99,19 @@ void expect_same_names(const TensorFile& file, const std::vector<WeightPlace>& p
   std::string found = lacking.empty() ? "" : "no " + tell_first(lacking);
   if (!left.empty()) found += (lacking.empty() ? "" : ", but ") + tell_first(left);
   throw InputError(file.file(), 0, found, "the weights of " + model.name + ", all and no others");
+}
+
+// Throws for a tensor besides parameters with other values than in the model.
+void expect_same_others(const TensorFile& file, const std::vector<NamedTensor>& others) {
+  for (const NamedTensor& other : others) {
+    if (file.header().find(other.name) == nullptr) continue;
+    const at::Tensor given = file.view(other.name);
+    if (given.scalar_type() == other.tensor.scalar_type() && at::equal(given, other.tensor)) {
+      continue;
+    }
+    throw InputError(file.file(), 0, "another " + json_string(other.name) + " than the model file",
+                     "the same or none, for it is no parameter");
+  }
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -157,6 +176,7 @@ void take_values(const TensorFile& file, const std::vector<Tensors>& values, Mod
     for (std::size_t p = 0; p < values[l].size(); ++p) {
       ParameterSpec& spec = model.layers[l].parameters[p];
       spec.value = values[l][p];
+      ENSURE(spec.value.defined() || !spec.tied.empty(), "a name for each parameter");
       if (spec.tied.empty()) continue;
       const ParameterSpec& first = *first_of.emplace(spec.tied, &spec).first->second;
       if (!spec.value.defined()) spec.value = first.value;
@@ -172,14 +192,15 @@ void take_values(const TensorFile& file, const std::vector<Tensors>& values, Mod
 }  // namespace
 
 void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& model) {
-  const std::vector<WeightPlace> places = find_places(choice, model);
+  const NamedPlaces places = find_places(choice, model);
   expect_same_names(file, places, model);
+  expect_same_others(file, places.others);
   const bool has_turned = has_turned_maps(file, choice);
   std::vector<Tensors> values(model.layers.size());
   for (std::size_t l = 0; l < values.size(); ++l)
     values[l].resize(model.layers[l].parameters.size());
-  for (const WeightPlace& place : places) {
-    const TensorEntry& entry = *find_entry(file, place, places, model);
+  for (const WeightPlace& place : places.weights) {
+    const TensorEntry& entry = *find_entry(file, place, places.weights, model);
     const bool turned = has_turned && is_block_map(place.name);
     put(read_weight(file, entry, place, turned), place, spec_of(place, model),
         values[place.layer][place.parameter]);

@@ -10,12 +10,14 @@ namespace frazil {
 
 // Makes the file's tensors the start values (ParameterSpec::value) of all parameters of `model`;
 // those that lie in the file as they are in the model stay views of it. One name is enough for a
-// tied parameter. The maps inside a decoder's blocks may lie as in the model, [out, in], or as
-// GPT-2's Conv1D holds them, [in, out]; the shape of the first one tells.
+// tied parameter. What a model file has besides parameters may be left out, and stays as it is. The
+// maps inside a decoder's blocks may lie as in the model, [out, in], or as GPT-2's Conv1D holds
+// them, [in, out]; the shape of the first one tells.
 //
 // Throws InputError in one sentence, which names the file and a tensor, for a tensor that is
-// missing or left over, of another shape, not float32, and for two names of a tied parameter with
-// different values. Requires: `model` is make_model(choice).
+// missing or left over, of another shape, not float32, for two names of a tied parameter with
+// different values, and for other values of what is no parameter. Requires: `model` is
+// make_model(choice).
 void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& model);
 
 }  // namespace frazil

@@ -176,5 +176,29 @@ TEST(StartWeights, HaveTheShapesAndTheTypeOfTheModel) {
                  "[32, 8], as the run's model has it");
 }
 
+TEST(StartWeights, OfAModelFileGoBeforeItsOwnAndLeaveWhatIsNoParameter) {
+  WrittenModel written = small_mlp();
+  written.tensors.emplace_back("pooler.weight", at::ones({2}));
+  written.graph["kept"] = Json::array({"pooler.weight"});
+  const fs::path path = fresh_path();
+  written.write(path);
+  const ModelChoice choice = read_file_model(path);
+  std::vector<Tensors> other = start_of(make_model(choice), 1);
+  for (const Tensors& layer : other) {
+    for (const at::Tensor& parameter : layer) parameter.mul_(2);
+  }
+  Weights weights = weights_of(choice, other);
+  ASSERT_EQ(weights.size(), 5U);
+  expect_equal(start_of(start_from_weights(choice, weights), 1), other);
+  weights["pooler.weight"] = at::zeros({2});
+  expect_refused(choice, weights, R"(another "pooler.weight" than the model file)",
+                 "the same or none, for it is no parameter");
+  weights.erase("pooler.weight");
+  expect_equal(start_of(start_from_weights(choice, weights), 1), other);
+  weights.erase("first.bias");
+  expect_refused(choice, weights, R"(no "first.bias")", "the weights of mlp, all and no others");
+  fs::remove(path);
+}
+
 }  // namespace
 }  // namespace frazil
