@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "exec/tensors/tensor_bytes.h"
 #include "planner/plan/tied_exchanges.h"
@@ -63,7 +65,10 @@ void add_tied_uses(const TiedUses& uses, const Plan& plan, DeviceId device, Step
     own_bytes += count_bytes(own->second);
     if (is_alone(own->second)) alone.insert(layer);
   }
-  for (const TiedMessage& message : find_tied_messages(plan, uses.layers)) {
+  // Sent in the order in which sums are added, which is that in which they are awaited.
+  std::vector<TiedMessage> messages = find_tied_messages(plan, uses.layers);
+  std::reverse(messages.begin(), messages.end());
+  for (const TiedMessage& message : messages) {
     if (message.from == device) {
       communicator.send(message.to.value, tag_of(message.layer), sums.at(message.layer));
       alone.erase(message.layer);

@@ -145,7 +145,7 @@ LayerTensors add_four(const std::vector<LayerTensors>& gradients) {
 void add_uses(const ModelSpec& model, LayerTensors& gradients) {
   std::map<std::string, at::Tensor> totals;
   for (const bool is_summing : {true, false}) {
-    for (std::size_t l = 0; l < gradients.size(); ++l) {
+    for (std::size_t l = gradients.size(); l-- > 0;) {
       for (std::size_t p = 0; p < gradients[l].size(); ++p) {
         const std::string& name = model.layers[l].parameters[p].tied;
         if (name.empty()) continue;
