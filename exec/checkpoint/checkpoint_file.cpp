@@ -84,6 +84,14 @@ void collect(const LayerState& state, const LayerSpec& spec, Tensors& tensors) {
       tensors.push_back(tensor.detach().cpu().contiguous());
     }
   }
+  ENSURE(state.statistics.size() == spec.statistics.size(), "a tensor for each statistic");
+  for (std::size_t s = 0; s < spec.statistics.size(); ++s) {
+    const at::Tensor& tensor = state.statistics[s];
+    const at::Tensor& described = spec.statistics[s].value;
+    ENSURE(tensor.scalar_type() == described.scalar_type() && tensor.sizes() == described.sizes(),
+           "statistics are as the model says");
+    tensors.push_back(tensor.cpu().contiguous());
+  }
 }
 
 // Reads a file from its beginning to its end, and refuses it in one sentence.
@@ -157,7 +165,7 @@ Tensors read_tensors(Reader& reader, const std::vector<StoredTensor>& stored,
   for (std::size_t i = 0; i < stored.size(); ++i) {
     reader.skip_padding();
     if (stored[i].bytes > reader.left()) reader.refuse("a file that was cut short");
-    at::Tensor tensor = at::empty(stored[i].shape, at::kFloat);
+    at::Tensor tensor = at::empty(stored[i].shape, stored[i].is_whole ? at::kLong : at::kFloat);
     reader.read(tensor.mutable_data_ptr(), stored[i].bytes);
     const std::string_view bytes = bytes_of(tensor);
     if (hash_text(bytes) != hashes[i]) {
@@ -185,6 +193,7 @@ std::vector<LayerState> share_out(Tensors tensors, const ModelSpec& model,
     if (shapes[l].first_moment) take(layers[l].first_moment, trainable);
     if (shapes[l].second_moment) take(layers[l].second_moment, trainable);
     if (shapes[l].gradient_sums) take(layers[l].gradient_sums, trainable);
+    take(layers[l].statistics, model.layers[l].statistics.size());
     layers[l].updates = shapes[l].updates;
   }
   return layers;
@@ -198,6 +207,11 @@ std::uint64_t hash_weights(const std::vector<const LayerState*>& layers) {
   for (const LayerState* const layer : layers) {
     for (const at::Tensor& parameter : layer->parameters) {
       host.push_back(parameter.detach().cpu().contiguous());
+    }
+  }
+  for (const LayerState* const layer : layers) {
+    for (const at::Tensor& statistic : layer->statistics) {
+      host.push_back(statistic.cpu().contiguous());
     }
   }
   for (const at::Tensor& tensor : host) parts.push_back(bytes_of(tensor));

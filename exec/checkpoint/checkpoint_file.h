@@ -8,7 +8,8 @@
 //                  tensors, each at 64 x k; what lies between is zeros, "padding.<i>" in the header
 // Tensors stand in the order of layers: first the parameters of a layer under their (Hugging Face)
 // names, float32, then "first_moment.<name>", "second_moment.<name>" and "gradient_sum.<name>" if
-// the layer has them. A name that an earlier layer has taken (of a tied parameter) becomes
+// the layer has them, then its running statistics under theirs, float32 or, of a counter, int64. A
+// name that an earlier layer has taken (of a tied parameter) becomes
 // "<name>@<layer>". The header's "__metadata__" holds one text, "checkpoint", again JSON:
 // {"format": "frazil.checkpoint", "version": 1, ...} with the members below and XXH64 of each
 // tensor.
@@ -54,8 +55,8 @@ struct Checkpoint {
   std::vector<LayerState> layers;  // on the host
 };
 
-// Returns XXH64 over the bytes of all parameters, layer after layer: what weights.safetensors has
-// as its data (exec/checkpoint/weights_file.h).
+// Returns XXH64 over the bytes of all parameters, layer after layer, and then of all running
+// statistics: what weights.safetensors has as its data (exec/checkpoint/weights_file.h).
 std::uint64_t hash_weights(const std::vector<const LayerState*>& layers);
 
 // Writes a new file and syncs it; `layers[l]` is the state of layer l. Throws InputError; what is

@@ -1,5 +1,7 @@
 #include "exec/checkpoint/checkpoint_header.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -67,6 +69,12 @@ std::vector<StoredTensor> list_tensors(const ModelSpec& model,
     if (layers[l].first_moment) add("first_moment.");
     if (layers[l].second_moment) add("second_moment.");
     if (layers[l].gradient_sums) add("gradient_sum.");
+    for (const StatisticSpec& statistic : model.layers[l].statistics) {
+      std::string name = statistic.name;
+      if (!taken.insert(name).second) name += "@" + std::to_string(l);
+      tensors.push_back({std::move(name), statistic.value.sizes().vec(), statistic.value.nbytes(),
+                         statistic.value.scalar_type() == at::kLong});
+    }
   }
   return tensors;
 }
@@ -111,7 +119,7 @@ std::string make_header(const std::string& metadata, const std::vector<StoredTen
           entry("U8", {static_cast<std::int64_t>(gap)}, place, gap));
     }
     place = align_up(place);
-    add(tensor.name, entry("F32", tensor.shape, place, tensor.bytes));
+    add(tensor.name, entry(tensor.is_whole ? "I64" : "F32", tensor.shape, place, tensor.bytes));
     place += tensor.bytes;
   }
   text += "}";

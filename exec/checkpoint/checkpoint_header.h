@@ -29,6 +29,7 @@ struct StoredTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::size_t bytes = 0;
+  bool is_whole = false;  // int64, else float32
 };
 
 // Returns the tensors that a checkpoint of such layers holds, in order.

@@ -65,8 +65,14 @@ LayerState copy(const LayerState& state, const StateMemory& memory) {
     for (const at::Tensor& tensor : tensors) copies.push_back(tensor.detach().cpu());
     return copies;
   };
-  return {copy_all(state.parameters), copy_all(state.first_moment), copy_all(state.second_moment),
-          state.updates, copy_all(state.gradient_sums)};
+  return {copy_all(state.parameters),
+          copy_all(state.first_moment),
+          copy_all(state.second_moment),
+          state.updates,
+          copy_all(state.gradient_sums),
+          {},
+          {},
+          copy_all(state.statistics)};
 }
 
 std::string loss_text(std::uint64_t bits) {

@@ -27,11 +27,13 @@ std::string make_begin(const std::vector<NamedTensor>& weights,
   header["__metadata__"]["format"] = "pt";
   std::size_t place = 0;
   for (const auto& [name, tensor] : weights) {
-    ENSURE(tensor.scalar_type() == at::kFloat && !header.contains(name),
-           "float32 tensors whose names differ");
+    const bool is_whole = tensor.scalar_type() == at::kLong;
+    ENSURE((is_whole || tensor.scalar_type() == at::kFloat) && !header.contains(name),
+           "float32 or int64 tensors whose names differ");
     const std::size_t end = place + tensor.nbytes();
-    header[name] = {
-        {"dtype", "F32"}, {"shape", tensor.sizes().vec()}, {"data_offsets", {place, end}}};
+    header[name] = {{"dtype", is_whole ? "I64" : "F32"},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {place, end}}};
     place = end;
   }
   std::string text = header.dump();

@@ -129,6 +129,7 @@ void ComputeDevice::adopt(LayerState& state) const {
   adopt(state.first_moment);
   adopt(state.second_moment);
   adopt(state.gradient_sums);
+  adopt(state.statistics);
 }
 
 void ComputeDevice::adopt(Tensors& tensors) const {

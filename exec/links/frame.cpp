@@ -144,8 +144,8 @@ TensorHead read_tensor(Reader& reader, const FrameLimits& limits) {
 Tag read_tag(Reader& reader) {
   Tag tag;
   const auto kind = reader.read<std::uint32_t>();
-  if (kind > static_cast<std::uint32_t>(MessageKind::kLayerOutput)) {
-    refuse("the kind of message", kind, "0 to 8");
+  if (kind > static_cast<std::uint32_t>(MessageKind::kStatistics)) {
+    refuse("the kind of message", kind, "0 to 9");
   }
   tag.kind = static_cast<MessageKind>(kind);
   tag.pipeline = reader.read<std::int32_t>();

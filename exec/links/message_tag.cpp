@@ -42,6 +42,8 @@ std::string name_content(const Tag& tag) {
       return "the state of layer " + index;
     case MessageKind::kLayerOutput:
       return "what layer " + std::to_string(tag.stage) + " puts out for micro-batch " + index;
+    case MessageKind::kStatistics:
+      return "the statistics of micro-batches";
   }
   return "a message";
 }
@@ -64,6 +66,7 @@ MessageLane lane_of(MessageKind kind) {
     case MessageKind::kTiedSum:
       return MessageLane::kReduction;
     case MessageKind::kSquaredNorms:
+    case MessageKind::kStatistics:
       return MessageLane::kNorms;
     case MessageKind::kProbe:
       return MessageLane::kProbe;

@@ -20,6 +20,7 @@ enum class MessageKind : std::uint8_t {
   kProbe,
   kLayerState,   // of a layer, in a transition
   kLayerOutput,  // of a layer, in an evaluation
+  kStatistics,   // of a step's micro-batches
 };
 
 // Names a message between two ranks; unique among the messages not yet received.
@@ -44,7 +45,7 @@ enum class MessageLane : std::uint8_t {
   kActivation,
   kActivationGradient,
   kReduction,
-  kNorms,
+  kNorms,  // and statistics, which come before them
   kProbe,
   kState
 };

@@ -64,12 +64,14 @@ std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& st
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const LayerId layer{l};
     const Tensors read = read_as_in_training(model, layer, outputs, micro_batch.inputs);
+    const Tensors& statistics = state.at(layer).statistics;
     const AllocationMeter meter;
     std::vector<at::Tensor> parameters = state.at(layer).parameters;
     if (frozen) {
       for (at::Tensor& parameter : parameters) parameter = parameter.detach();
     }
-    outputs.push_back(model.layers[l].forward({layer, parameters, read, {}, !frozen}));
+    outputs.push_back(
+        model.layers[l].forward({layer, parameters, read, {}, !frozen, nullptr, &statistics}));
     // The graph of the loss alone is kept, as the executor does.
     std::shared_ptr<torch::autograd::Node> loss;
     if (model.has_loss(layer)) {

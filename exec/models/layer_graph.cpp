@@ -26,8 +26,9 @@ LayerGraph::LayerGraph(const ModelSpec& model, LayerId layer, const Tensors& par
   const bool has_seams =
       call.splits && spec.has_seams && activity.input_gradient && activity.weight_gradient;
   ParametricOperationList operations;
-  outputs_ = spec.forward(
-      {layer, parameters, inputs_, call.key, activity.trains, has_seams ? &operations : nullptr});
+  outputs_ =
+      spec.forward({layer, parameters, inputs_, call.key, activity.trains,
+                    has_seams ? &operations : nullptr, call.statistics, call.batch_statistics});
   std::vector<std::optional<std::size_t>> place_of(parameters.size());
   for (std::size_t p = 0; activity.weight_gradient && p < parameters.size(); ++p) {
     if (!parameters[p].requires_grad()) continue;

@@ -27,6 +27,8 @@ class LayerGraph {
     std::vector<bool> carries;  // by input: whether its gradient will be asked for
     RandomKey key;
     bool splits = false;  // I and W will be asked for apart, so their seams are kept
+    const Tensors* statistics = nullptr;  // these two as in LayerCall
+    Tensors* batch_statistics = nullptr;
   };
 
   // Runs the layer's forward.

@@ -123,6 +123,12 @@ Tensors initial_parameters(const ModelSpec& model, LayerId layer, std::uint64_t 
   return parameters;
 }
 
+Tensors initial_statistics(const LayerSpec& layer) {
+  Tensors statistics;
+  for (const StatisticSpec& spec : layer.statistics) statistics.push_back(spec.value.clone());
+  return statistics;
+}
+
 Tensors read_inputs(const ModelSpec& model, LayerId layer, const std::vector<Tensors>& outputs,
                     const Tensors& inputs) {
   const std::vector<std::size_t> incoming = model.edges_into(layer);
@@ -141,20 +147,25 @@ std::vector<Tensors> forward_model(const ModelSpec& model,
   std::vector<Tensors> outputs;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const Tensors read = read_inputs(model, LayerId{l}, outputs, inputs);
-    outputs.push_back(model.layers[l].forward({LayerId{l}, *parameters[l], read, {}}));
+    const Tensors statistics = initial_statistics(model.layers[l]);
+    outputs.push_back(model.layers[l].forward({.layer = LayerId{l},
+                                               .parameters = *parameters[l],
+                                               .inputs = read,
+                                               .key = {},
+                                               .statistics = &statistics}));
   }
   return outputs;
 }
 
 std::vector<Tensors> example_outputs(const ModelSpec& model, const Samples& samples) {
   const c10::NoGradGuard no_grad;
-  std::vector<Tensors> outputs;
+  std::vector<Tensors> parameters;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    const Tensors parameters = initial_parameters(model, LayerId{l}, /*seed=*/0);
-    const Tensors read = read_inputs(model, LayerId{l}, outputs, samples.inputs);
-    outputs.push_back(model.layers[l].forward({LayerId{l}, parameters, read, {}}));
+    parameters.push_back(initial_parameters(model, LayerId{l}, /*seed=*/0));
   }
-  return outputs;
+  std::vector<const Tensors*> pointers;
+  for (const Tensors& own : parameters) pointers.push_back(&own);
+  return forward_model(model, pointers, samples.inputs);
 }
 
 ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_parameter_byte) {

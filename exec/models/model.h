@@ -40,6 +40,16 @@ struct ParameterSpec {
   at::Tensor value = {};
 };
 
+// A statistic that a layer keeps over the batches it has seen, as BatchNorm does: what it reads in
+// evaluation. Training reads none; each step then folds the statistics of its micro-batches into
+// the running one, in the micro-batches' order (exec/reduction/batch_statistics.h).
+struct StatisticSpec {
+  std::string name;  // as "layer1.0.bn1.running_mean"
+  // The start value, float32. A single int64 is a counter, to which each micro-batch adds 1.
+  at::Tensor value;
+  double momentum = 0;  // the part of the new in the running value; of a counter unused
+};
+
 // Specify the parameters of a linear map from `in` to `out` values, which start uniform in
 // +-1/sqrt(in) as those of PyTorch's Linear.
 ParameterSpec linear_weight(const std::string& name, std::int64_t out, std::int64_t in);
@@ -58,6 +68,11 @@ struct LayerCall {
   bool training = false;  // false for a layer of a frozen block: it runs in eval mode
   // Receives every operation with parameters, if given.
   ParametricOperationList* operations = nullptr;
+  // The running statistics, which only evaluation reads. Given for every layer that has some.
+  const Tensors* statistics = nullptr;
+  // Receives in training the micro-batch's own statistics, if given: a tensor for each of the
+  // layer's, undefined for a counter.
+  Tensors* batch_statistics = nullptr;
 };
 
 struct LayerSpec {
@@ -81,6 +96,10 @@ struct LayerSpec {
   // (dropout of a rate above 0), or it reads or changes statistics of the batch. What such a layer
   // puts out is cached only while its block is frozen.
   bool varies_in_training = false;
+  std::vector<StatisticSpec> statistics = {};
+  // True if an output may depend on other samples than its own, so that no slice of a micro-batch
+  // has what the whole one has.
+  bool mixes_samples = false;
 };
 
 struct ModelEdge {
@@ -111,13 +130,14 @@ std::vector<ModelEdge> make_chain(const std::vector<LayerSpec>& layers);
 
 // Returns fresh, contiguous start values, which depend on (seed, layer) alone.
 Tensors initial_parameters(const ModelSpec& model, LayerId layer, std::uint64_t seed);
+Tensors initial_statistics(const LayerSpec& layer);
 
 // Returns what a layer reads: tensors of `outputs`, which holds those of earlier layers, or
 // `inputs`, those of the samples.
 Tensors read_inputs(const ModelSpec& model, LayerId layer, const std::vector<Tensors>& outputs,
                     const Tensors& inputs);
-// Runs all layers in eval mode and returns their outputs. `parameters`: by layer; `inputs`: as the
-// samples hold them.
+// Runs all layers in eval mode, on the statistics that training starts with, and returns their
+// outputs. `parameters`: by layer; `inputs`: as the samples hold them.
 std::vector<Tensors> forward_model(const ModelSpec& model,
                                    const std::vector<const Tensors*>& parameters,
                                    const Tensors& inputs);

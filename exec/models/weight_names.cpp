@@ -46,4 +46,18 @@ std::vector<NamedTensor> name_weights(const ModelSpec& model,
   return weights;
 }
 
+std::vector<NamedTensor> name_statistics(const ModelSpec& model,
+                                         const std::vector<const Tensors*>& statistics) {
+  ENSURE(statistics.size() == model.layers.size(), "the statistics of each layer");
+  std::vector<NamedTensor> named;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const std::vector<StatisticSpec>& specs = model.layers[l].statistics;
+    ENSURE(statistics[l]->size() == specs.size(), "a tensor for each statistic");
+    for (std::size_t s = 0; s < specs.size(); ++s) {
+      named.push_back({specs[s].name, statistics[l]->at(s)});
+    }
+  }
+  return named;
+}
+
 }  // namespace frazil

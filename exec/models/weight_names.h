@@ -14,5 +14,8 @@ namespace frazil {
 // model, by layer.
 std::vector<NamedTensor> name_weights(const ModelSpec& model,
                                       const std::vector<const Tensors*>& parameters);
+// Returns running statistics so, of a model whose layers have these, by layer.
+std::vector<NamedTensor> name_statistics(const ModelSpec& model,
+                                         const std::vector<const Tensors*>& statistics);
 
 }  // namespace frazil

@@ -12,6 +12,7 @@
 #include "exec/devices/steady_time.h"
 #include "exec/disk/hashes.h"
 #include "exec/measuring/allocation_meter.h"
+#include "exec/reduction/batch_statistics.h"
 #include "planner/actions/validate_plan.h"
 #include "planner/plan/commit_round.h"
 #include "planner/plan/plan_json.h"
@@ -35,6 +36,22 @@ void append(std::vector<T>& all, std::vector<T> some) {
 DeviceChoice choose_devices(DeviceChoice choice, const PoolPlace& place) {
   choice.first = place.first.value;
   return choice;
+}
+
+// Throws for a stage that would give a layer slices of what it mixes.
+void refuse_slices(const ModelSpec& model, const Plan& plan) {
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      if (pipeline.stages[s].axis != DeviceAxis::kSamples) continue;
+      for_each_layer(pipeline.stages[s], [&](LayerId layer) {
+        const LayerSpec& spec = model.layers[layer.index()];
+        if (!spec.mixes_samples) return;
+        throw InfeasibleError("stage " + std::to_string(s) +
+                              " shares the samples of a micro-batch among its devices, but layer " +
+                              std::to_string(layer.value) + " (" + spec.name + ") mixes them");
+      });
+    }
+  }
 }
 
 // Each rank gives NCCL its work by a thread of its own, and NCCL takes that of a GPU from one.
@@ -194,7 +211,7 @@ std::vector<DeviceId> DevicePool::voters() const {
     const bool votes = std::any_of(lists[d].begin(), lists[d].end(), [](const Action& action) {
       return action.kind == ActionKind::kBarrier;
     });
-    if (votes) voters.push_back(DeviceId{d});
+    if (votes || keeps_statistics(model_, program(), DeviceId{d})) voters.push_back(DeviceId{d});
   }
   return voters;
 }
@@ -206,6 +223,7 @@ bool DevicePool::commits(const Plan& plan) const {
 }
 
 StepProgram DevicePool::make_step_program(const Plan& plan) const {
+  refuse_slices(model_, plan);
   const bool has_barrier = optimizer_.clip_norm > 0 || commits(plan);
   return make_program(plan, structure_, place_.devices, has_barrier, options_.order);
 }
@@ -287,7 +305,9 @@ std::vector<LayerDigest> DevicePool::cached_weights() {
   run_job([&](DeviceId device) {
     for (const auto& [layer, state] : states_[local(device)]) {
       if (layer.value >= cached || held_[layer.index()].front() != device) continue;
-      found[local(device)].push_back({layer, device, hash_weights(layer, state.parameters)});
+      Tensors weights = state.parameters;
+      weights.insert(weights.end(), state.statistics.begin(), state.statistics.end());
+      found[local(device)].push_back({layer, device, hash_weights(layer, weights)});
     }
   });
   std::vector<LayerDigest> all;
@@ -315,6 +335,9 @@ void DevicePool::restore(std::vector<LayerState> layers) {
   for (std::size_t l = 0; l < layers.size(); ++l) {
     layers[l].memory = state_memory_;
     layers[l].untrainable = find_untrainable(model_.layers[l]);
+    if (layers[l].statistics.empty()) {
+      layers[l].statistics = state_memory_.copy(initial_statistics(model_.layers[l]));
+    }
     states_[0].emplace(LayerId{l}, std::move(layers[l]));
   }
   settle_states();

@@ -89,7 +89,8 @@ class DevicePool {
   std::vector<LayerState> gather_states();
   std::vector<Tensors> outputs(const Samples& samples);
   // Replaces all state: device 0 holds these layers, `layers[l]` the state of layer l, and no other
-  // device holds any. No plan is in force. `layers` are read on the pool of device 0 alone.
+  // device holds any. No plan is in force. `layers` are read on the pool of device 0 alone;
+  // statistics that a layer lacks start anew.
   void restore(std::vector<LayerState> layers);
 
   // Measure what connects devices (exec/run/jobs/pair_times.h): messages of two of them, told by

@@ -63,6 +63,7 @@ Executor::Executor(const ExecutionContext& context)
       commit_(context.commit),
       limit_(context.limit),
       gradients_(program_, device_, state_, communicator_, recorder_.memory()),
+      statistics_(model_, program_, device_, state_, communicator_),
       entries_(model_, program_),
       data_(program_, model_),
       reads_(program_.versions),
@@ -107,6 +108,8 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
   action_ = nullptr;
   try {
     gradients_.begin(input.step);
+    statistics_.begin(input.step);
+    has_voted_ = false;
     recorder_.begin_step();
     if (measurement_.memory) begin_memory();
     for (const Action& action : program_.schedule.devices[device_.index()]) {
@@ -116,6 +119,7 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
     }
     kept_.clear();
     action_ = nullptr;
+    end_statistics();
     communicator_.finish();
     settle();
     watch_.settle();
@@ -259,6 +263,9 @@ void Executor::forward(const Action& action) {
       runner(action).forward(micro_batch, data, entries_.take_activations(action), old);
   recorder_.memory().change(MemoryKind::kReceive, -received);
   if (!ids.empty() && !forwarded.features.empty()) keep_features(action, forwarded.features);
+  for (auto& [layer, own] : forwarded.statistics) {
+    statistics_.add(layer, micro_batch, std::move(own));
+  }
   entries_.leave_activations(action, std::move(forwarded.outputs));
   note_losses(action, forwarded.losses);
 }

@@ -13,6 +13,7 @@
 
 #include "exec/communication/communicator.h"
 #include "exec/program/step_program.h"
+#include "exec/reduction/batch_statistics.h"
 #include "exec/reduction/gradient_sums.h"
 #include "exec/run/execution_context.h"
 #include "exec/run/gradient_watch.h"
@@ -66,6 +67,9 @@ class Executor {
   void send(const Action& action);
   void receive(const Action& action);
   void pass_barrier();
+  void vote();
+  void share_statistics();
+  void end_statistics();
   void begin_memory();
   void update(const Action& action);
   void update_weights(LayerId layer, Tensors gradients);
@@ -87,6 +91,8 @@ class Executor {
   std::map<std::pair<PipelineId, StageId>, StageRunner> runners_;
   std::optional<PrefixCompletion> prefix_;  // if a first stage of the device has a cached prefix
   GradientSums gradients_;
+  BatchStatistics statistics_;
+  bool has_voted_ = false;
   StageEntries entries_;
   StepData data_;
   WeightReads reads_;

@@ -1,5 +1,5 @@
 // The part of the executor (exec/run/executor.h) that ends a step: the barrier, at which the device
-// votes, and the updates of the weights.
+// votes, the updates of the weights, and those of the layers' statistics.
 #include "exec/run/executor.h"
 
 #include <ATen/ATen.h>
@@ -15,14 +15,33 @@ namespace frazil {
 // Norms and votes go through the host.
 void Executor::pass_barrier() {
   catch_up();
+  share_statistics();
   if (optimizer_.clip_norm > 0) {
     clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
                                   input_.step, optimizer_.clip_norm);
   }
-  if (commit_ == nullptr) return;
+  vote();
+}
+
+void Executor::vote() {
+  if (commit_ == nullptr || std::exchange(has_voted_, true)) return;
   read_numbers();
   recorder_.compute().finish();
   commit_->vote(device_, input_.step, *limit_, encode(losses_));
+}
+
+// Before the vote: a device that has voted depends on no other one any more.
+void Executor::share_statistics() {
+  if (statistics_.has_peers()) catch_up();
+  statistics_.share();
+}
+
+// A device may keep statistics and update no weights, so that its list has no barrier.
+void Executor::end_statistics() {
+  if (!statistics_.has_layers()) return;
+  share_statistics();
+  vote();
+  statistics_.fold();
 }
 
 void Executor::update(const Action& action) {

@@ -11,8 +11,8 @@
 namespace frazil {
 namespace {
 
-// Updates, then tensors of each of the four kinds. The places of untrainable parameters follow.
-constexpr std::int64_t kCounts = 5;
+// Updates, then tensors of each of the five kinds. The places of untrainable parameters follow.
+constexpr std::int64_t kCounts = 6;
 
 Tag tag_of(LayerId layer, Step number) {
   return {.kind = MessageKind::kLayerState, .index = layer.value, .step = number};
@@ -37,11 +37,13 @@ Tensors pack(const LayerState& state, bool freezes) {
   };
   std::vector<std::int64_t> head = {
       freezes ? 0 : state.updates, static_cast<std::int64_t>(state.parameters.size()),
-      count(state.first_moment), count(state.second_moment), count(state.gradient_sums)};
+      count(state.first_moment),   count(state.second_moment),
+      count(state.gradient_sums),  static_cast<std::int64_t>(state.statistics.size())};
   head.insert(head.end(), state.untrainable.begin(), state.untrainable.end());
   Tensors packed{at::empty({static_cast<std::int64_t>(head.size())}, at::kLong)};
   std::copy(head.begin(), head.end(), packed[0].mutable_data_ptr<std::int64_t>());
   append(packed, state.parameters);
+  append(packed, state.statistics);
   if (freezes) return packed;
   append(packed, state.first_moment);
   append(packed, state.second_moment);
@@ -53,13 +55,14 @@ LayerState unpack(Tensors packed, const StateMemory& memory) {
   ENSURE(!packed.empty() && packed[0].numel() >= kCounts, "a packed state begins with its counts");
   const at::Tensor head = packed[0].cpu();
   const auto* counts = head.const_data_ptr<std::int64_t>();
-  const std::int64_t tensors = counts[1] + counts[2] + counts[3] + counts[4];
+  const std::int64_t tensors = counts[1] + counts[2] + counts[3] + counts[4] + counts[5];
   ENSURE(std::all_of(counts, counts + kCounts, [](std::int64_t count) { return count >= 0; }) &&
              tensors + 1 == static_cast<std::int64_t>(packed.size()),
          "a packed state holds the tensors that it counts");
   LayerState state;
   auto next = packed.begin() + 1;
   state.parameters = take_some(next, counts[1]);
+  state.statistics = take_some(next, counts[5]);
   state.first_moment = take_some(next, counts[2]);
   state.second_moment = take_some(next, counts[3]);
   state.gradient_sums = take_some(next, counts[4]);

@@ -99,6 +99,7 @@ std::vector<Bytes> copied_blocks(const LayerMoves& moves, const std::vector<Devi
     if (!move.is_copy || !is_here(move.from) || !is_here(move.to)) continue;
     const LayerState& state = states[move.from.index() - first.index()].at(move.layer);
     blocks.push_back(StateMemory::block_of(state.parameters));
+    blocks.push_back(StateMemory::block_of(state.statistics));
     if (freezes[move.layer.index()]) continue;
     for (const Tensors* moment :
          {&state.first_moment, &state.second_moment, &state.gradient_sums}) {

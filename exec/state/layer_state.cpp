@@ -35,6 +35,7 @@ LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64
   state.memory = memory;
   state.parameters = memory.copy(initial_parameters(model, layer, seed));
   state.untrainable = find_untrainable(model.layers[layer.index()]);
+  state.statistics = memory.copy(initial_statistics(model.layers[layer.index()]));
   set_active(state, true);
   return state;
 }
@@ -63,11 +64,13 @@ LayerState clone(const LayerState& state) {
           .updates = state.updates,
           .gradient_sums = clone_all(state.gradient_sums, memory),
           .memory = memory,
-          .untrainable = state.untrainable};
+          .untrainable = state.untrainable,
+          .statistics = memory.copy(state.statistics)};
 }
 
 Bytes bytes_of(const LayerState& state) {
-  return Bytes{count_bytes(state.parameters)} + bytes_of_moments(state);
+  return Bytes{count_bytes(state.parameters) + count_bytes(state.statistics)} +
+         bytes_of_moments(state);
 }
 
 Bytes bytes_of_moments(const LayerState& state) {
@@ -95,6 +98,7 @@ std::uint64_t hash_state(const LayerState& state) {
   hash_all(hash, state.first_moment);
   hash_all(hash, state.second_moment);
   XXH64_update(&hash, &state.updates, sizeof state.updates);
+  hash_all(hash, state.statistics);
   return XXH64_digest(&hash);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// LayerState is what training keeps per layer, wherever the layer lives: parameters, optimizer
-// moments, the count of updates. State belongs to layers, never to stages, so a layer moves by
-// handing its state over.
+// LayerState is what training keeps per layer, wherever the layer lives: parameters, running
+// statistics, optimizer moments, the count of updates. State belongs to layers, never to stages, so
+// a layer moves by handing its state over.
 
 #include <cstdint>
 #include <map>
@@ -25,6 +25,7 @@ struct LayerState {
   std::vector<at::Tensor> gradient_sums = {};
   StateMemory memory = {};                    // new moments and copies come from here
   std::vector<std::size_t> untrainable = {};  // positions in `parameters`, ascending
+  std::vector<at::Tensor> statistics = {};    // those of LayerSpec::statistics
 };
 
 // The layers that a device holds.
@@ -40,14 +41,15 @@ Tensors trainable_parameters(const LayerState& state);
 // Returns a deep copy, for a new replica.
 LayerState clone(const LayerState& state);
 Bytes bytes_of(const LayerState& state);
-Bytes bytes_of_moments(const LayerState& state);  // and gradient sums: all besides parameters
+// Returns the bytes of moments and gradient sums: all that training alone needs.
+Bytes bytes_of_moments(const LayerState& state);
 
 // Marks the trainable parameters as leaves that train. If not `active`, none trains; moments,
 // update count and gradient sums are dropped, and start anew if the layer thaws.
 void set_active(LayerState& state, bool active);
 
-// Returns the XXH64 hash over parameters, moments and the update count. Equal hash <=> equal bits
-// (of what is hashed, up to collisions).
+// Returns the XXH64 hash over parameters, moments, the update count and statistics. Equal hash <=>
+// equal bits (of what is hashed, up to collisions).
 std::uint64_t hash_state(const LayerState& state);
 // Returns the hash over these hashes, by layer, which layers may have that lie far apart.
 std::uint64_t combine_hashes(const std::vector<std::uint64_t>& hashes);

@@ -14,7 +14,7 @@
 #include "exec/devices/compute_device.h"
 #include "exec/disk/file_system.h"
 #include "exec/run/run.h"
-#include "exec/tensors/tensors.h"
+#include "exec/state/layer_state.h"
 #include "planner/plan/plan.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
@@ -65,9 +65,9 @@ struct TrainOptions {
   // Is called when all inputs are looked at and the first plan is in force, before anything of the
   // run is written. It is not called if no step is left to do.
   std::function<void()> begin = {};
-  // Is given the weights, by layer, and the number of steps behind them when the run ends, also
+  // Is given the state of each layer and the number of steps behind it when the run ends, also
   // where `stop` has ended it.
-  std::function<void(const std::vector<const Tensors*>& parameters, Step done)> keep_weights = {};
+  std::function<void(const std::vector<LayerState>& layers, Step done)> keep_weights = {};
   // If given, each event is written there as it happens (exec/train/event_log.h).
   std::filesystem::path event_log = {};
   // If given, is told of each phase of a durable run when the phase begins and when it ends, by its

@@ -250,9 +250,7 @@ class Training {
   void keep_weights(Step done) {
     const std::vector<LayerState> states =
         changes_.survive(done, [&] { return run_.gather_states(); });
-    std::vector<const Tensors*> parameters;
-    for (const LayerState& state : states) parameters.push_back(&state.parameters);
-    parts_.options.keep_weights(parameters, done);
+    parts_.options.keep_weights(states, done);
   }
 
   void note_foreign_load() {

@@ -160,11 +160,21 @@ std::map<std::string, std::string> describe_weights(const RunConfig& config, Ste
 // Keeps the weights in the folder. A failure is told when the answer is out.
 class WeightsKeeper {
  public:
-  void keep(const fs::path& folder, const RunConfig& config,
-            const std::vector<const Tensors*>& parameters, Step done) {
+  void keep(const fs::path& folder, const RunConfig& config, const std::vector<LayerState>& layers,
+            Step done) {
     try {
-      write_weights(real_file_system(), folder / "weights.safetensors",
-                    name_weights(config.model, parameters), describe_weights(config, done));
+      std::vector<const Tensors*> parameters;
+      std::vector<const Tensors*> statistics;
+      for (const LayerState& layer : layers) {
+        parameters.push_back(&layer.parameters);
+        statistics.push_back(&layer.statistics);
+      }
+      std::vector<NamedTensor> weights = name_weights(config.model, parameters);
+      for (NamedTensor& statistic : name_statistics(make_model(config), statistics)) {
+        weights.push_back(std::move(statistic));
+      }
+      write_weights(real_file_system(), folder / "weights.safetensors", weights,
+                    describe_weights(config, done));
       is_kept_ = true;
     } catch (const InputError&) {
       failure_ = std::current_exception();
@@ -194,8 +204,8 @@ void set_files(RunFolder& folder, const TrainRequest& request, bool resume, Weig
   options.keep_phase = [&folder](const TrainPhase& phase, std::size_t number) {
     write_phase(phase, number, folder.path());
   };
-  options.keep_weights = [&](const std::vector<const Tensors*>& parameters, Step done) {
-    weights.keep(folder.path(), options.config, parameters, done);
+  options.keep_weights = [&](const std::vector<LayerState>& layers, Step done) {
+    weights.keep(folder.path(), options.config, layers, done);
   };
 }
 

@@ -61,9 +61,10 @@ class Replayer {
                                  .input_gradient = has_carrying,
                                  .weight_gradient = is_active,
                                  .trains = true};
+    const Tensors statistics = initial_statistics(model_.layers[l]);
     graphs_.push_back(std::make_unique<LayerGraph>(
         model_, layer, parameters, activity,
-        LayerGraph::Call{std::move(inputs), std::move(carries), key, splits_}));
+        LayerGraph::Call{std::move(inputs), std::move(carries), key, splits_, &statistics}));
     outputs_[l] = graphs_[l]->take_outputs();
     has_backward_.push_back(false);
   }

@@ -36,7 +36,12 @@ class ForwardPass {
       const LayerId layer{l};
       if (runs_on(layer) == part_.device) {
         const Tensors read = read_inputs(part_.model, layer, outputs, samples.inputs);
-        outputs[l] = layers[l].forward({layer, part_.state.at(layer).parameters, read, {}});
+        const LayerState& state = part_.state.at(layer);
+        outputs[l] = layers[l].forward({.layer = layer,
+                                        .parameters = state.parameters,
+                                        .inputs = read,
+                                        .key = {},
+                                        .statistics = &state.statistics});
         visit(layer, micro_batch, samples, outputs[l]);
         for (const DeviceId reader : readers_[l]) {
           communicator_.send(reader.value, tag_of(layer, micro_batch), outputs[l]);

@@ -111,10 +111,16 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
     const auto old = weights.find(place.layer);
     const Tensors& parameters =
         old == weights.end() ? state_.at(place.layer).parameters : old->second;
-    const LayerGraph::Call call = make_call(place, saved.data, inputs, outputs, readers);
+    LayerGraph::Call call = make_call(place, saved.data, inputs, outputs, readers);
+    Tensors statistics;
+    call.statistics = &state_.at(place.layer).statistics;
+    call.batch_statistics = &statistics;
     std::optional<AllocationMeter> meter;
     if (recorder_.memory().is_open()) meter.emplace();
     LayerGraph layer(model_, place.layer, parameters, activity, call);
+    if (!statistics.empty()) {
+      forwarded.statistics.emplace_back(place.layer, std::move(statistics));
+    }
     outputs[i] = layer.take_outputs();
     readers[i] = place.readers;
     hand_out(place, outputs[i], forwarded);

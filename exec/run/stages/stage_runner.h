@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "exec/cache/prefix_boundary.h"
@@ -57,6 +58,8 @@ class StageRunner {
     EdgeTensors outputs;  // of edges that leave the stage, detached
     std::vector<LayerLoss> losses;
     Tensors features = {};  // at the cached layers' boundary; empty if they came
+    // Those of the micro-batch, of layers that train and keep some.
+    std::vector<std::pair<LayerId, Tensors>> statistics = {};
   };
   // Runs F on what has come over the edges that enter the stage; keeps what the backward needs. A
   // layer that `weights` holds reads those instead of the parameters in its state.

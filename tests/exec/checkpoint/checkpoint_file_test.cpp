@@ -66,6 +66,30 @@ TEST_F(CheckpointFile, KeepsLayersWithMomentsAndWithout) {
   EXPECT_EQ(checkpoint.layers[2].second_moment.size(), 2U);
 }
 
+TEST_F(CheckpointFile, KeepsRunningStatisticsBehindTheirLayer) {
+  const std::string before = [&] {
+    write(random_states(model_, 3));
+    return disk_.bytes(kCheckpointPath);
+  }();
+  disk_ = DiskModel();
+  model_.layers[1].statistics = {{"bn.running_mean", at::zeros({3}), 0.1},
+                                 {"bn.num_batches_tracked", at::scalar_tensor(0, at::kLong), 0}};
+  std::vector<LayerState> states = random_states(model_, 3);
+  states[1].statistics = {at::arange(3, at::kFloat), at::scalar_tensor(41, at::kLong)};
+  write(states);
+  const Checkpoint checkpoint = read();
+  EXPECT_EQ(hash_of(checkpoint.layers), hash_of(states));
+  ASSERT_EQ(checkpoint.layers[1].statistics.size(), 2U);
+  EXPECT_TRUE(at::equal(checkpoint.layers[1].statistics[0], at::arange(3, at::kFloat)));
+  EXPECT_EQ(checkpoint.layers[1].statistics[1].item<std::int64_t>(), 41);
+  EXPECT_NE(hash_weights(pointers(states)), hash_weights(pointers(random_states(model_, 3))));
+  model_.layers[1].statistics.clear();
+  EXPECT_NE(refusal(), "") << "a model without them";
+  disk_ = DiskModel();
+  write(random_states(model_, 3));
+  EXPECT_EQ(disk_.bytes(kCheckpointPath), before) << "other models' files are as they were";
+}
+
 TEST_F(CheckpointFile, IsTheSameForTheSameState) {
   write(random_states(model_, 3));
   const std::string once = disk_.bytes(kCheckpointPath);

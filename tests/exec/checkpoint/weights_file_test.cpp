@@ -46,6 +46,20 @@ TEST_F(WeightsFile, HasItsTensorsOneBehindTheOther) {
   EXPECT_EQ(values, (std::vector<float>{0, 1, 2, 3, 4, 5, -1.5, -1.5, -1.5, 2}));
 }
 
+TEST_F(WeightsFile, TakesCounters) {
+  weights_.push_back({"bn.num_batches_tracked", at::scalar_tensor(1234567890123, at::kLong)});
+  write_weights(real_file_system(), path_, weights_, {});
+  const std::string text = read_text_file(path_);
+  std::uint64_t size = 0;
+  std::memcpy(&size, text.data(), sizeof size);
+  EXPECT_EQ(nlohmann::json::parse(text.substr(8, size)).at("bn.num_batches_tracked"),
+            (nlohmann::json{
+                {"dtype", "I64"}, {"shape", nlohmann::json::array()}, {"data_offsets", {40, 48}}}));
+  std::int64_t counter = 0;
+  std::memcpy(&counter, text.data() + 8 + size + 40, sizeof counter);
+  EXPECT_EQ(counter, 1234567890123);
+}
+
 TEST_F(WeightsFile, TakesThePlaceOfAnEarlierOneWhole) {
   write_weights(real_file_system(), path_, weights_, {});
   const std::string first = read_text_file(path_);

@@ -118,7 +118,10 @@ Differentiated differentiate(const ModelSpec& model, const LayerTensors& paramet
       trained.push_back(parameter);
       trains = true;
     }
-    outputs.push_back(layer.forward({LayerId{l}, parameters[l], read, key, trains}));
+    // What is in evaluation has not trained, and has the statistics that it began with.
+    const Tensors statistics = initial_statistics(layer);
+    outputs.push_back(
+        layer.forward({LayerId{l}, parameters[l], read, key, trains, nullptr, &statistics}));
     if (!layer.loss) continue;
     const at::Tensor loss = layer.loss(outputs.back(), samples.labels) * scale;
     result.losses.push_back(loss.item<double>());

@@ -19,6 +19,7 @@
 #include "profiles/error.h"
 #include "sim/collective_cost.h"
 #include "tests/exec/models/locked_models.h"
+#include "tests/exec/models/normed_cnn.h"
 #include "tests/exec/models/random_forms.h"
 
 namespace frazil {
@@ -343,8 +344,8 @@ TEST(CountedTraffic, IsWhatTheSimulatorSendsForAnyMask) {
   int reductions = 0;
   int exact = 0;
   int tied = 0;
-  std::vector<TestModel> models{encoder_model(), decoder_model(), uneven_mlp_model(),
-                                small_cnn_model(), distillation_model()};
+  std::vector<TestModel> models{encoder_model(),   decoder_model(),      uneven_mlp_model(),
+                                small_cnn_model(), distillation_model(), normed_cnn_model()};
   for (const TestModel& model : locked_models()) models.push_back(model);
   for (const TestModel& model : models) {
     const ModelProfile profile = make_timed_structure(model.spec);
@@ -458,6 +459,32 @@ TEST(CountedTraffic, OfReductionsLeavesOutWhatIsNotTrainable) {
       EXPECT_EQ(static_cast<std::int64_t>(reduced), layers);
     }
   }
+}
+
+// A barrier takes no time in the simulator, nor do statistics: each owner of a layer that keeps
+// some hands each other owner, in one message, those of its own micro-batches, a mean and a
+// variance of each of four channels.
+TEST(CountedTraffic, OfStatisticsIsWhatEachOwnerLacks) {
+  const TestModel model = normed_cnn_model();
+  const ModelProfile profile = make_timed_structure(model.spec);
+  const auto count = [&](PlanForm form) {
+    const StepProgram program =
+        make_program(make_plan(model, form), profile, form.all_devices(), false);
+    return count_kinds(run_step(model, program, form.all_devices(), false),
+                       {MessageKind::kStatistics});
+  };
+  constexpr std::int64_t kNormBytes = 2 * 4 * 4;
+  constexpr std::int64_t kNorms = 7;
+  EXPECT_EQ(count({.devices = 3}), DeviceTraffic(3));
+  EXPECT_EQ(count({.replicas = 2}), DeviceTraffic(2, {1, 2 * kNorms * kNormBytes}));
+  EXPECT_EQ(count({.micro_batches = 6, .replicas = 3}),
+            DeviceTraffic(3, {2, 2 * 2 * kNorms * kNormBytes}));
+  // The first of two stages has the stem and two norms of a unit, but the unit is frozen.
+  EXPECT_EQ(count({.devices = 2, .cuts = {2}, .replicas = 2, .mask = "101111"}),
+            (DeviceTraffic{{1, 2 * kNormBytes},
+                           {1, 2 * 4 * kNormBytes},
+                           {1, 2 * kNormBytes},
+                           {1, 2 * 4 * kNormBytes}}));
 }
 
 // Device 1 has the last stage of one pipeline and the first of the other, so that it has both uses

@@ -178,14 +178,14 @@ struct ReshapedCourse {
   std::set<std::string> shapes;
 };
 
-struct CourseOptions {
+struct ReshapedOptions {
   bool moves = true;
   bool caches = false;
   unsigned seed = 0;  // of the shapes
 };
 
 // `masks` has one mask for each step.
-ReshapedCourse take_course(const std::vector<FreezeMask>& masks, const CourseOptions& options) {
+ReshapedCourse take_course(const std::vector<FreezeMask>& masks, const ReshapedOptions& options) {
   Fed fed;
   Run run(make_watched(fed), {.clip_norm = 1}, kReshapedSeed, kReshapedDevices);
   const Samples train = make_numbered(kTrainSamples);

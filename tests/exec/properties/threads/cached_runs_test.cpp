@@ -9,6 +9,7 @@
 #include "profiles/error.h"
 #include "tests/exec/disk/faulty_files.h"
 #include "tests/exec/models/model_plans.h"
+#include "tests/exec/models/normed_cnn.h"
 #include "tests/exec/support/cached_courses.h"
 
 namespace frazil {
@@ -186,7 +187,7 @@ TEST(CachedRun, OfModelsWithSeveralTensorsAtABoundary) {
   int most_tensors = 0;
   int compared = 0;
   for (const TestModel& model : {encoder_model(), decoder_model(), uneven_mlp_model(),
-                                 small_cnn_model(), distillation_model()}) {
+                                 small_cnn_model(), distillation_model(), normed_cnn_model()}) {
     const int blocks = static_cast<int>(model.mask.size());
     for (int frozen = 1; frozen < blocks; ++frozen) {
       std::string mask = model.mask;
