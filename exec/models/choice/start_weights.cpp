@@ -92,6 +92,15 @@ void expect_same_names(const TensorFile& file, const NamedPlaces& places, const 
     if (find_entry(file, place, places.weights, model) == nullptr) lacking.push_back(place.name);
   }
   for (const NamedTensor& other : places.others) known.insert(other.name);
+  for (const LayerSpec& layer : model.layers) {
+    for (const StatisticSpec& statistic : layer.statistics) {
+      known.insert(statistic.name);
+      const bool may_lack = statistic.value.scalar_type() == at::kLong;
+      if (!may_lack && file.header().find(statistic.name) == nullptr) {
+        lacking.push_back(statistic.name);
+      }
+    }
+  }
   for (const TensorEntry& entry : file.header().tensors) {
     if (!known.contains(entry.name)) left.push_back(entry.name);
   }
@@ -189,6 +198,22 @@ void take_values(const TensorFile& file, const std::vector<Tensors>& values, Mod
   }
 }
 
+void take_statistics(const TensorFile& file, ModelSpec& model) {
+  for (LayerSpec& layer : model.layers) {
+    for (StatisticSpec& statistic : layer.statistics) {
+      if (file.header().find(statistic.name) == nullptr) continue;
+      const at::Tensor given = file.copy(statistic.name);
+      const bool is_alike = given.scalar_type() == statistic.value.scalar_type() &&
+                            given.sizes() == statistic.value.sizes();
+      if (!is_alike) {
+        throw InputError(file.file(), 0, "another type or shape of " + json_string(statistic.name),
+                         "that of the run's model");
+      }
+      statistic.value = given;
+    }
+  }
+}
+
 }  // namespace
 
 void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& model) {
@@ -206,6 +231,7 @@ void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& mo
         values[place.layer][place.parameter]);
   }
   take_values(file, values, model);
+  take_statistics(file, model);
 }
 
 }  // namespace frazil

@@ -10,7 +10,8 @@ namespace frazil {
 
 // Makes the file's tensors the start values (ParameterSpec::value) of all parameters of `model`;
 // those that lie in the file as they are in the model stay views of it. One name is enough for a
-// tied parameter. What a model file has besides parameters may be left out, and stays as it is. The
+// tied parameter. So are running statistics (StatisticSpec::value), of which counters may be left
+// out. What else a model file has besides parameters may be left out, and stays as it is. The
 // maps inside a decoder's blocks may lie as in the model, [out, in], or as GPT-2's Conv1D holds
 // them, [in, out]; the shape of the first one tells.
 //

@@ -179,8 +179,8 @@ std::vector<NamedTensor> name_weights(const ImportedModel& model,
       if (named.insert(name).second) weights.push_back({name, (*parameters[l])[p].detach()});
     }
   }
-  for (const auto* const names : {&model.graph.buffers, &model.graph.kept}) {
-    for (const std::string& name : *names) weights.push_back({name, model.tensors.view(name)});
+  for (const std::string& name : model.graph.kept) {
+    weights.push_back({name, model.tensors.view(name)});
   }
   return weights;
 }

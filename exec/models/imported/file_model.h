@@ -36,7 +36,7 @@ FileModel read_file_model(const std::filesystem::path& path);
 SampleForm sample_form(const ImportedGraph& graph);
 
 // Returns the weights under the names of the model's `state_dict`, a tied one once, and behind them
-// its buffers and what else a module needs to be loaded. `parameters`: by layer.
+// what else a module needs to be loaded, but running statistics. `parameters`: by layer.
 std::vector<NamedTensor> name_weights(const ImportedModel& model,
                                       const std::vector<const Tensors*>& parameters);
 

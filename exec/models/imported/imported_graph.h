@@ -122,6 +122,13 @@ struct ImportedParameter {
   std::string tied;  // equal for the uses of one parameter; empty for a parameter with one use
 };
 
+// A running statistic.
+struct ImportedBuffer {
+  std::string name;
+  std::string tensor;       // of the file, with the start value
+  bool is_counter = false;  // a single int64, of the batches seen
+};
+
 struct ImportedInput {
   std::string name;
   ImportedType type;
@@ -172,7 +179,7 @@ struct ImportedGraph {
   ImportedType labels;
   std::vector<ImportedParameter> parameters;
   std::vector<std::string> constants;  // tensors of the file
-  std::vector<std::string> buffers;
+  std::vector<ImportedBuffer> buffers;
   std::vector<std::string> kept;  // what else belongs to the weights, and never changes
   std::vector<ImportedLayer> layers;
   std::vector<ImportedEdge> edges;  // sorted by (from, to), gradients first

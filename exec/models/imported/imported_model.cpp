@@ -48,7 +48,7 @@ struct LayerPrograms {
 std::shared_ptr<const LayerPrograms> make_programs(const SharedModel& model, std::size_t index,
                                                    Randomness randomness) {
   const ImportedLayer& layer = model->graph.layers[index];
-  const auto make = [&](const std::vector<ImportedNode>& nodes) {
+  const auto make = [&](const std::vector<ImportedNode>& nodes, bool keeps_statistics) {
     return LayerProgram(*model,
                         {.inputs = layer.inputs,
                          .input_positions = input_positions(model->graph, index),
@@ -57,13 +57,14 @@ std::shared_ptr<const LayerPrograms> make_programs(const SharedModel& model, std
                          .constants = layer.constants,
                          .buffers = layer.buffers,
                          .nodes = nodes,
-                         .outputs = layer.outputs},
+                         .outputs = layer.outputs,
+                         .keeps_statistics = keeps_statistics},
                         randomness);
   };
   std::optional<LayerProgram> evaluation;
-  if (layer.evaluation) evaluation.emplace(make(*layer.evaluation));
+  if (layer.evaluation) evaluation.emplace(make(*layer.evaluation, false));
   return std::make_shared<const LayerPrograms>(
-      LayerPrograms{model, make(layer.nodes), std::move(evaluation)});
+      LayerPrograms{model, make(layer.nodes, true), std::move(evaluation)});
 }
 
 Tensors run_layer(const LayerPrograms& programs, bool mixes_samples, const LayerCall& call) {
@@ -91,6 +92,7 @@ bool varies_in_training(const ImportedLayer& layer, const LayerProgram& training
 
 LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness randomness) {
   const ImportedLayer& layer = model->graph.layers[index];
+  const auto programs = make_programs(model, index, randomness);
   LayerSpec spec{.name = layer.name,
                  .block = BlockId{layer.block},
                  .parameters = {},
@@ -99,16 +101,21 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
   for (const std::size_t p : layer.parameters) {
     spec.parameters.push_back(make_parameter(*model, model->graph.parameters[p]));
   }
+  for (std::size_t b = 0; b < layer.buffers.size(); ++b) {
+    const ImportedBuffer& buffer = model->graph.buffers[layer.buffers[b]];
+    spec.statistics.push_back(
+        {buffer.name, model->tensors.copy(buffer.tensor), programs->training.momenta()[b]});
+  }
   for (const ImportedType& type : layer.output_types) {
     spec.output_bytes_per_sample.push_back(bytes_per_sample(type));
   }
-  const auto programs = make_programs(model, index, randomness);
   spec.has_seams = programs->training.has_seams() &&
                    (!programs->evaluation || programs->evaluation->has_seams());
   spec.forward = [programs, mixes = layer.mixes_samples](const LayerCall& call) {
     return run_layer(*programs, mixes, call);
   };
   spec.varies_in_training = varies_in_training(layer, programs->training);
+  spec.mixes_samples = layer.mixes_samples;
   return spec;
 }
 

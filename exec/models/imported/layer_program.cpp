@@ -10,6 +10,7 @@
 
 #include "exec/models/linear_without_bias.h"
 #include "profiles/error.h"
+#include "profiles/json.h"
 
 namespace frazil {
 namespace {
@@ -57,9 +58,9 @@ LayerProgram::LayerProgram(const ImportedModel& model, const ProgramSource& sour
   for (const std::size_t c : source.constants) {
     add_fixed("c" + std::to_string(c), model.graph.constants[c]);
   }
-  for (const std::size_t b : source.buffers) {
-    add_fixed("b" + std::to_string(b), model.graph.buffers[b]);
-  }
+  first_buffer_ = slots.size();
+  for (const std::size_t b : source.buffers) add("b" + std::to_string(b));
+  is_fixed.resize(slots.size(), false);
   for (const ImportedNode& node : source.nodes) {
     nodes_.emplace_back(node, model.graph, randomness, slots, file);
   }
@@ -75,7 +76,8 @@ LayerProgram::LayerProgram(const ImportedModel& model, const ProgramSource& sour
         "an operation on constants that fails: " + to_one_line(error.what_without_backtrace()),
         "one that computes");
   }
-  find_written(source);
+  find_statistics(model, source);
+  find_written(model, source);
   find_last_reads();
   find_joins(source);
 }
@@ -114,8 +116,38 @@ void LayerProgram::fold(Tensors& values, const std::vector<bool>& given) {
   }
 }
 
+void LayerProgram::find_statistics(const ImportedModel& model, const ProgramSource& source) {
+  momenta_.assign(source.buffers.size(), 0);
+  if (!source.keeps_statistics) return;
+  std::vector<int> keepers(source.buffers.size(), 0);
+  std::vector<int> reads(source.buffers.size(), 0);
+  for (const ResolvedNode& node : nodes_) {
+    for (const std::size_t slot : node.keeps()) {
+      if (slot < first_buffer_ || slot >= first_buffer_ + momenta_.size()) continue;
+      ++keepers[slot - first_buffer_];
+      momenta_[slot - first_buffer_] = node.momentum();
+    }
+    for (const std::size_t slot : node.arguments().reads()) {
+      if (slot >= first_buffer_ && slot < first_buffer_ + reads.size()) {
+        ++reads[slot - first_buffer_];
+      }
+    }
+  }
+  for (std::size_t b = 0; b < momenta_.size(); ++b) {
+    const ImportedBuffer& buffer = model.graph.buffers[source.buffers[b]];
+    const int expected = buffer.is_counter ? 0 : 1;
+    if (keepers[b] == expected && reads[b] == expected) continue;
+    throw InputError(model.tensors.file(), 0,
+                     "the buffer " + json_string(buffer.name) + ", read by " +
+                         std::to_string(reads[b]) + " operations, of which " +
+                         std::to_string(keepers[b]) + " keep it in training",
+                     buffer.is_counter ? "a counter that nothing reads"
+                                       : "a running mean or variance of one normalisation");
+  }
+}
+
 // A call may change neither what a sender still holds nor what all threads read.
-void LayerProgram::find_written(const ProgramSource& source) {
+void LayerProgram::find_written(const ImportedModel& model, const ProgramSource& source) {
   const std::vector<std::size_t> shared = find_shared_memory(nodes_, slots_);
   std::set<std::size_t> written;
   for (const ResolvedNode& node : nodes_) {
@@ -126,11 +158,19 @@ void LayerProgram::find_written(const ProgramSource& source) {
   for (std::size_t p = 0; p < source.parameters.size(); ++p) {
     if (written.contains(shared[first_parameter_ + p])) written_parameters_.push_back(p);
   }
+  for (std::size_t b = 0; b < momenta_.size(); ++b) {
+    if (!written.contains(shared[first_buffer_ + b])) continue;
+    const ImportedBuffer& buffer = model.graph.buffers[source.buffers[b]];
+    throw InputError(model.tensors.file(), 0,
+                     "an operation that writes into the buffer " + json_string(buffer.name),
+                     "one that gives a tensor of its own");
+  }
 }
 
 void LayerProgram::find_last_reads() {
   steps_.resize(nodes_.size());
   std::set<std::size_t> kept(outputs_.begin(), outputs_.end());
+  for (std::size_t b = 0; b < momenta_.size(); ++b) kept.insert(first_buffer_ + b);
   for (std::size_t n = nodes_.size(); n-- > 0;) {
     const auto let_go = [&](std::size_t slot) {
       if (kept.insert(slot).second) steps_[n].last_reads.push_back(slot);
@@ -185,6 +225,12 @@ void LayerProgram::begin(const LayerCall& call, Tensors& values) const {
   for (const std::size_t p : written_parameters_) {
     values[first_parameter_ + p] = call.parameters[p].clone();
   }
+  ENSURE(momenta_.empty() ||
+             (call.statistics != nullptr && call.statistics->size() == momenta_.size()),
+         "the statistics of a layer that has some");
+  for (std::size_t b = 0; b < momenta_.size(); ++b) {
+    values[first_buffer_ + b] = call.statistics->at(b);
+  }
   const c10::Device device = call.inputs.front().device();
   for (const Fixed& fixed : fixed_) {
     const at::Tensor here = fixed.value.device() == device ? fixed.value : fixed.value.to(device);
@@ -229,6 +275,14 @@ bool LayerProgram::draws() const {
                      [](const ResolvedNode& node) { return node.draws(); });
 }
 
+// The normalisations have left the statistics of the call's samples where the running ones were.
+void LayerProgram::hand_out_statistics(const Tensors& values, const LayerCall& call) const {
+  for (std::size_t b = 0; b < momenta_.size(); ++b) {
+    const at::Tensor& found = values[first_buffer_ + b];
+    call.batch_statistics->push_back(found.scalar_type() == at::kLong ? at::Tensor() : found);
+  }
+}
+
 Tensors LayerProgram::run(const LayerCall& call) const {
   // Memory that the calls of a thread use again, since they are short and many. What throws loses
   // it, and the next call takes new memory.
@@ -252,6 +306,7 @@ Tensors LayerProgram::run(const LayerCall& call) const {
     }
     for (const std::size_t slot : step.last_reads) values[slot].reset();
   }
+  if (call.training && call.batch_statistics != nullptr) hand_out_statistics(values, call);
   Tensors outputs;
   outputs.reserve(outputs_.size());
   for (const std::size_t slot : outputs_) outputs.push_back(values[slot]);

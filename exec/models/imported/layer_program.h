@@ -23,16 +23,22 @@ struct ProgramSource {
   const std::vector<std::size_t>& buffers;
   const std::vector<ImportedNode>& nodes;
   const std::vector<std::string>& outputs;
+  // The nodes keep the buffers that are no counters, each by one normalisation, and nothing else
+  // reads these: in training.
+  bool keeps_statistics = false;
 };
 
 class LayerProgram {
  public:
-  // Throws InputError as ResolvedNode does, and where an operation on constants fails.
+  // Throws InputError as ResolvedNode does, where an operation on constants fails, and for buffers
+  // that are not kept as `source` says.
   LayerProgram(const ImportedModel& model, const ProgramSource& source, Randomness randomness);
 
   // Throws as ResolvedNode::run does.
   Tensors run(const LayerCall& call) const;
 
+  // Returns the momentum of each buffer; 0 for a counter.
+  const std::vector<double>& momenta() const { return momenta_; }
   // True if each parameter is read by one operation that `run` tells a listener of.
   bool has_seams() const { return flow_.has_seams; }
   bool draws() const;                                  // in training
@@ -63,9 +69,11 @@ class LayerProgram {
   };
 
   void fold(Tensors& values, const std::vector<bool>& is_fixed);
-  void find_written(const ProgramSource& source);
+  void find_written(const ImportedModel& model, const ProgramSource& source);
   void find_last_reads();
   void find_joins(const ProgramSource& source);
+  void find_statistics(const ImportedModel& model, const ProgramSource& source);
+  void hand_out_statistics(const Tensors& values, const LayerCall& call) const;
   void find_known(Step& step) const;
   at::Tensor perform_known(const Step& step, const at::Tensor& x, const LayerCall& call) const;
   void begin(const LayerCall& call, Tensors& values) const;
@@ -77,6 +85,8 @@ class LayerProgram {
   std::vector<Input> inputs_;
   std::size_t first_parameter_ = 0;  // slot
   std::size_t parameters_ = 0;
+  std::size_t first_buffer_ = 0;  // slot
+  std::vector<double> momenta_;
   std::vector<Fixed> fixed_;
   std::size_t slots_ = 0;
   std::vector<std::size_t> outputs_;

@@ -21,7 +21,8 @@ using c10::TypeKind;
 constexpr std::size_t kNoSlot = std::numeric_limits<std::size_t>::max();
 
 bool is_training_flag(const c10::Argument& argument) {
-  return argument.name() == "train" || argument.name() == "training";
+  return argument.name() == "train" || argument.name() == "training" ||
+         argument.name() == "use_input_stats";
 }
 
 const c10::Type& without_optional(const c10::Type& type) {

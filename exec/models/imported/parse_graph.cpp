@@ -103,15 +103,27 @@ class GraphReader {
       graph_.constants.push_back(read_tensor(constant.required("tensor")).name);
       constant.finish();
     }
-    for (const JsonCursor& at : fields_.required("buffers").items()) {
-      JsonFields buffer(at);
-      buffer.required("name").text();
-      graph_.buffers.push_back(read_tensor(buffer.required("tensor")).name);
-      buffer.finish();
-    }
+    for (const JsonCursor& at : fields_.required("buffers").items()) read_buffer(at);
     if (const auto kept = fields_.optional("kept")) {
       for (const JsonCursor& at : kept->items()) graph_.kept.push_back(read_tensor(at).name);
     }
+  }
+
+  void read_buffer(const JsonCursor& at) {
+    JsonFields fields(at);
+    ImportedBuffer buffer;
+    buffer.name = fields.required("name").text();
+    const JsonCursor tensor = fields.required("tensor");
+    const TensorEntry& entry = read_tensor(tensor);
+    buffer.tensor = entry.name;
+    buffer.is_counter = entry.type == TensorType::kInt64 && entry.shape.empty();
+    if (!buffer.is_counter && entry.type != TensorType::kFloat32) {
+      tensor.fail("a tensor of type " + std::string(name_of(entry.type)) + " for the buffer " +
+                      json_string(buffer.name),
+                  "float32 values, or a single int64 for a counter");
+    }
+    fields.finish();
+    graph_.buffers.push_back(std::move(buffer));
   }
 
   void read_parameter(const JsonCursor& at) {
@@ -277,6 +289,14 @@ class GraphReader {
           layers.fail("layer " + json_string(layer.name) + " with a tied parameter beside others",
                       "a layer of its own for each use of a tied parameter");
         }
+      }
+    }
+    std::vector<int> keepers(graph_.buffers.size(), 0);
+    for (const ImportedLayer& layer : graph_.layers) {
+      for (const std::size_t b : layer.buffers) {
+        if (++keepers[b] == 1) continue;
+        layers.fail("the buffer " + json_string(graph_.buffers[b].name) + " in several layers",
+                    "each buffer in one layer");
       }
     }
     for (std::size_t p = 0; p < uses.size(); ++p) {

@@ -78,6 +78,7 @@ ResolvedNode::ResolvedNode(const ImportedNode& node, const ImportedGraph& graph,
   kind_ = find_kind();
   if (draws() && !node.draw) fail("no random key for " + place_of(node), "the index of its draw");
   find_effects();
+  find_kept();
   check_results(slots);
 }
 
@@ -170,13 +171,53 @@ void ResolvedNode::check_results(Slots& slots) {
   if (single_.size() < results_.size()) single_.clear();
 }
 
+// Finds the running statistics of a normalisation that trains or evaluates as the call does.
+void ResolvedNode::find_kept() {
+  if (kind_ != Kind::kStatistics || !arguments_.depends_on_training()) return;
+  for (const char* const name : {"running_mean", "running_var"}) {
+    if (const auto slot = arguments_.slot_of(argument_index(name))) keeps_.push_back(*slot);
+  }
+}
+
+// Has the operation put the statistics of its input, as they are, into tensors of their own: with a
+// momentum of 1 nothing is left of the zeros there.
+Tensors ResolvedNode::begin_statistics(Stack& stack, const NodeCall& call) const {
+  if (!arguments_.depends_on_training()) return {};
+  if (keeps_.empty()) {  // evaluation, too, can only normalise by the input
+    for (const char* const flag : {"training", "train", "use_input_stats"}) {
+      if (const auto index = op_->schema().argumentIndexWithName(flag)) {
+        stack[static_cast<std::size_t>(*index)] = true;
+      }
+    }
+    return {};
+  }
+  if (!call.arguments.training) return {};
+  const at::Tensor& x = stack.front().toTensor();
+  if (op_->schema().name() != "aten::instance_norm" && x.numel() <= x.size(1)) {
+    throw InfeasibleError("layer " + std::to_string(call.layer.value) +
+                          " cannot train on a micro-batch of one sample: " + place_of(*node_) +
+                          " needs more than one value of each channel");
+  }
+  Tensors statistics;
+  for (const char* const name : {"running_mean", "running_var"}) {
+    c10::IValue& running = stack[argument_index(name)];
+    if (running.isNone()) continue;
+    statistics.push_back(at::zeros_like(running.toTensor()));
+    running = statistics.back();
+  }
+  stack[argument_index("momentum")] = 1.0;
+  return statistics;
+}
+
 bool ResolvedNode::detaches() const {
   return node_->has_no_gradient || op_->schema().name().starts_with("aten::detach");
 }
 
 void ResolvedNode::run(Tensors& values, Stack& stack, const NodeCall& call) const {
   arguments_.fill(stack, values, call.arguments);
+  Tensors statistics;
   try {
+    if (kind_ == Kind::kStatistics) statistics = begin_statistics(stack, call);
     if (node_->has_no_gradient) {
       const c10::NoGradGuard no_grad;
       perform(stack, call);
@@ -188,7 +229,10 @@ void ResolvedNode::run(Tensors& values, Stack& stack, const NodeCall& call) cons
     throw;
   }
   take_results(stack, values);
+  for (std::size_t s = 0; s < statistics.size(); ++s) values[keeps_[s]] = std::move(statistics[s]);
 }
+
+double ResolvedNode::momentum() const { return arguments_.known("momentum").toDouble(); }
 
 std::size_t ResolvedNode::argument_index(std::string_view name) const {
   return static_cast<std::size_t>(op_->schema().argumentIndexWithName(name).value());
@@ -206,15 +250,7 @@ void ResolvedNode::perform_special(Stack& stack, const NodeCall& call) const {
     op_->callBoxed(stack);
     return;
   }
-  if (randomness_ == Randomness::kKeyed) {
-    if (kind_ == Kind::kStatistics && arguments_.depends_on_training() && call.arguments.training) {
-      throw InfeasibleError("layer " + std::to_string(call.layer.value) +
-                            " cannot train: " + place_of(*node_) +
-                            " keeps running statistics, which an imported model does not yet "
-                            "carry from step to step; freeze its block");
-    }
-    if (draws()) return draw(stack, call);
-  }
+  if (randomness_ == Randomness::kKeyed && draws()) return draw(stack, call);
   op_->callBoxed(stack);
 }
 

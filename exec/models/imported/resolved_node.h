@@ -40,9 +40,10 @@ class ResolvedNode {
   // From now on `run` takes these values away when it has read them. Requires: no later node and
   // no caller reads them.
   void let_go(const std::vector<std::size_t>& slots) { arguments_.let_go(slots); }
-  // Reads tensors of `values` and puts the results there. `stack` is scratch, empty before and
-  // after. Throws InfeasibleError for what cannot be done with this call, and c10::Error of the
-  // operation with its place.
+  // Reads tensors of `values` and puts the results there; where the node keeps running statistics
+  // and the call is in training, their slots then hold those of the call's samples. `stack` is
+  // scratch, empty before and after. Throws InfeasibleError for what cannot be done with this call,
+  // and c10::Error of the operation with its place.
   void run(Tensors& values, Stack& stack, const NodeCall& call) const;
 
   const ImportedNode& node() const { return *node_; }
@@ -52,11 +53,14 @@ class ResolvedNode {
   bool may_alias() const { return may_alias_; }  // a result may share memory with an argument
   bool draws() const { return kind_ != Kind::kPlain && kind_ != Kind::kStatistics; }
   bool detaches() const;  // no gradient passes
+  // The slots of the running statistics that the node keeps in training, and their momentum.
+  const std::vector<std::size_t>& keeps() const { return keeps_; }
+  double momentum() const;
 
  private:
   enum class Kind : std::uint8_t {
     kPlain,
-    kStatistics,  // keeps running statistics in training
+    kStatistics,  // normalises by statistics: in training by those of its input
     kDropout,
     kDropoutInPlace,
     kChannelDropout,
@@ -68,8 +72,10 @@ class ResolvedNode {
   Kind find_kind() const;
   Kind find_other_kind() const;
   void find_effects();
+  void find_kept();
   void check_results(Slots& slots);
   std::size_t argument_index(std::string_view name) const;
+  Tensors begin_statistics(Stack& stack, const NodeCall& call) const;
   void perform(Stack& stack, const NodeCall& call) const;
   void perform_special(Stack& stack, const NodeCall& call) const;
   void draw(Stack& stack, const NodeCall& call) const;
@@ -87,6 +93,7 @@ class ResolvedNode {
   std::vector<std::size_t> single_;                // the same, if no result is a list
   std::vector<std::size_t> makes_;
   std::vector<std::size_t> writes_;
+  std::vector<std::size_t> keeps_;
   bool may_alias_ = false;
 };
 

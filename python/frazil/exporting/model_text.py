@@ -8,10 +8,11 @@ import torch
 from .encoding import dtype_word, encode_nodes, schemas_of
 from .layers import Layer, Layers, batch_of, name_of_read
 from .operations import argument, base_name
-from .program import Program
+from .program import COUNTER, Program
 
 FORMAT = "frazil.model_file"
 VERSION = 1
+MEAN = "running_mean"
 LOSSES = ("cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d")
 
 
@@ -27,7 +28,7 @@ def write_model_text(name: str, program: Program, layers: Layers, loss: Program,
     """kept: the tensors of parameters, buffers and constants by Value; trainable(name): whether a parameter is to be trained."""
     text = ModelText({"format": FORMAT, "version": VERSION, "name": name, "torch": torch.__version__.partition("+")[0]})
     constants = _kept(layers, "constant") + loss.constants
-    buffers = _kept(layers, "buffer")
+    buffers = list(dict.fromkeys(value for layer in layers.layers for value in _statistics(layer, kept)))
     _name_tensors(constants, kept, text)
     _name_tensors(buffers, kept, text)
     parameters, places = _list_parameters(layers, kept, trainable, text)
@@ -40,7 +41,7 @@ def write_model_text(name: str, program: Program, layers: Layers, loss: Program,
         parameters=parameters,
         constants=[{"tensor": value.tensor} for value in constants],
         buffers=[{"name": value.tensor, "tensor": value.tensor} for value in buffers],
-        layers=[_layer(index, layer, places) for index, layer in enumerate(layers.layers)],
+        layers=[_layer(index, layer, places, kept) for index, layer in enumerate(layers.layers)],
         edges=[_edge(edge) for edge in layers.edges],
         loss=_loss(loss),
     )
@@ -49,6 +50,14 @@ def write_model_text(name: str, program: Program, layers: Layers, loss: Program,
 
 def _kept(layers: Layers, kind: str) -> list:
     return list(dict.fromkeys(value for layer in layers.layers for value in layer.kept(kind)))
+
+
+def _statistics(layer: Layer, kept: dict) -> list:
+    """The running means and variances that the layer keeps, and the counters of their modules, which no operation reads."""
+    counters = {value.tensor: value for value in kept if value.kind == "buffer" and value.tensor.endswith(COUNTER)}
+    read = layer.kept("buffer")
+    beside = [value.tensor.removesuffix(MEAN) + COUNTER for value in read if value.tensor.endswith(MEAN)]
+    return read + [counters[name] for name in beside if name in counters]
 
 
 def _name_tensors(values: list, kept: dict, text: ModelText) -> None:
@@ -76,7 +85,7 @@ def _type(value: Any) -> dict:
     return {"dtype": dtype_word(value.dtype), "shape": list(value.shape)}
 
 
-def _layer(index: int, layer: Layer, places: dict) -> dict:
+def _layer(index: int, layer: Layer, places: dict, kept: dict) -> dict:
     def name_of(node: Any, place: int, value: Any) -> str:
         if value.kind == "parameter":
             return f"p{places[index, value]}"
@@ -86,7 +95,7 @@ def _layer(index: int, layer: Layer, places: dict) -> dict:
         "name": layer.name,
         "block": layer.block,
         "parameters": [f"p{places[index, value]}" for value in layer.kept("parameter")],
-        "buffers": [value.name for value in layer.kept("buffer")],
+        "buffers": [value.name for value in _statistics(layer, kept)],
         "constants": [value.name for value in layer.kept("constant")],
         "inputs": [name for _, name in layer.inputs],
         "batch": batch_of(layer),

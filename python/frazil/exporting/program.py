@@ -7,12 +7,13 @@ A `Program` is what the translation of a captured graph gives (translation.py) a
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional
 
+COUNTER = "num_batches_tracked"  # the buffer of batch_norm that nothing reads where a momentum is given
 
 @dataclass(eq=False)
 class Value:
     """A tensor of the program.
 
-    kind: "node" (an operation makes it), "input", "parameter", "constant" or "buffer" (running statistics).
+    kind: "node" (an operation makes it), "input", "parameter", "constant" or "buffer" (running statistics and their counters).
     is_active: whether it depends on a parameter, a buffer or a random draw; the others can be made again anywhere.
     carries: whether a gradient can pass through it.
     """

@@ -10,13 +10,12 @@ from torch.export.graph_signature import InputKind
 from .capture import user_line
 from .families import Families
 from .operations import ASSERTIONS, NORMALISATIONS, aliased, base_name, draws, qualified_name, written
-from .program import Node, Program, Size, Value
+from .program import COUNTER, Node, Program, Size, Value
 from .recurrent import LayerCalls, is_split
 from .refusals import refuse
 from .regions import PREPARE, inlined_region, target_name, trace_again, vectorised_part
 from .sizes import polynomial
 
-COUNTER = "num_batches_tracked"  # of batch_norm; nothing reads it where a momentum is given
 DETACHING = ("detach", "detach_")
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -64,7 +63,8 @@ class Translation:
             self.values[node] = self._add_input(node, value)
             return
         name = self.names.get(spec.target, spec.target)
-        kind = "parameter" if spec.kind is InputKind.PARAMETER else "buffer" if node in self.statistics else "constant"
+        is_statistic = node in self.statistics or (spec.kind is InputKind.BUFFER and name.endswith(COUNTER))
+        kind = "parameter" if spec.kind is InputKind.PARAMETER else "buffer" if is_statistic else "constant"
         is_literal = spec.kind is InputKind.CONSTANT_TENSOR
         self.values[node] = self._named(kind, self.prefix + name if is_literal else name, value, self.tensors[spec.target], is_literal)
 
@@ -253,12 +253,14 @@ def _source_inside(node: Any, module: Any) -> str:
 
 
 def _find_statistics(module: Any) -> set:
-    """The placeholders that a normalisation in training changes."""
+    """The placeholders that a normalisation in training changes. Refuses those that several change."""
     found = set()
     for node in module.graph.nodes:
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and base_name(node.target) in NORMALISATIONS:
-            if node.args[5]:
-                found.update(argument for argument in node.args[3:5] if argument is not None)
+            kept = [argument for argument in node.args[3:5] if argument is not None] if node.args[5] else []
+            if found.intersection(kept):
+                refuse("updates the same running statistics a second time", _path_of(node), _source_of(node))
+            found.update(kept)
     return found
 
 

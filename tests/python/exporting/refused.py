@@ -117,6 +117,10 @@ class Refused(unittest.TestCase):
     def test_statistics_over_all_batches(self):
         self.expect(nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3, momentum=None)), "module 1:", "momentum=None")
 
+    def test_statistics_of_two_places(self):
+        norm = nn.BatchNorm1d(3)
+        self.expect(nn.Sequential(nn.Linear(5, 3), norm, nn.ReLU(), norm, nn.Linear(3, 3)), "module 3:", "the same running statistics a second time")
+
     def test_a_batch_of_one_and_batches_that_differ(self):
         self.expect(Between(lambda x: x), "at least 2 samples", inputs=(INPUTS[0][:1],))
         self.expect(Between(lambda x: x), "the same batch", inputs=(INPUTS[0][:3],))

@@ -75,9 +75,14 @@ class Structure(unittest.TestCase):
 
     def test_statistics_are_buffers_and_their_layers_mix_samples(self):
         file = exported("cnn")
-        self.assertEqual({entry["name"].rpartition(".")[2] for entry in file.graph["buffers"]}, {"running_mean", "running_var"})
+        kinds = [entry["name"].rpartition(".")[2] for entry in file.graph["buffers"]]
+        self.assertEqual(set(kinds), {"running_mean", "running_var", "num_batches_tracked"})
+        self.assertEqual(len({kinds.count(kind) for kind in set(kinds)}), 1)
         self.assertEqual([layer["name"] for layer in file.layers if layer["mixes_samples"]], ["blocks.0", "blocks.1", "blocks.2"])
-        self.assertFalse(any("num_batches_tracked" in name for name in file.tensors))
+        counters = [place for place, kind in enumerate(kinds) if kind == "num_batches_tracked"]
+        self.assertTrue(all(file.tensors[file.graph["buffers"][place]["tensor"]].dtype is torch.int64 for place in counters))
+        listed = [name for layer in file.layers for name in layer["buffers"]]
+        self.assertEqual(sorted(listed), sorted(f"b{place}" for place in range(len(kinds))))
 
     def test_evaluation_is_written_where_it_is_another_program(self):
         for name in samples():

@@ -62,6 +62,4 @@ TestModel exported_model(const std::shared_ptr<const ImportedModel>& model) {
   return test;
 }
 
-bool keeps_statistics(const ImportedModel& model) { return !model.graph.buffers.empty(); }
-
 }  // namespace frazil

@@ -22,7 +22,4 @@ Samples witness_samples(const ImportedModel& model, std::size_t index);
 // The model with samples drawn from those of its witness.
 TestModel exported_model(const std::shared_ptr<const ImportedModel>& model);
 
-// True if a layer keeps running statistics, which imported models do not train yet.
-bool keeps_statistics(const ImportedModel& model);
-
 }  // namespace frazil

@@ -31,7 +31,10 @@ std::shared_ptr<const ImportedModel> with_nodes(const Json& nodes, const NamedTe
 at::Tensor run_first(const ModelSpec& model, const at::Tensor& x, const RandomKey& key = kKey,
                      bool training = true) {
   const Tensors parameters = initial_parameters(model, LayerId{0}, 0);
-  return model.layers[0].forward({LayerId{0}, parameters, {x}, key, training}).at(0);
+  const Tensors statistics = initial_statistics(model.layers[0]);
+  return model.layers[0]
+      .forward({LayerId{0}, parameters, {x}, key, training, nullptr, &statistics})
+      .at(0);
 }
 
 at::Tensor some_input(std::int64_t count = 4) { return small_mlp_samples(count, 3).inputs.at(0); }
@@ -251,32 +254,122 @@ TEST(LayerProgram, ALayerThatMixesSamplesRefusesASlice) {
   EXPECT_THROW(run_first(make_imported(written.read()), some_input(2), slice), InfeasibleError);
 }
 
-TEST(LayerProgram, RunningStatisticsAreRefusedInTrainingAndReadInEvaluation) {
+// The first layer of the small perceptron with a norm behind it, whose buffers are 0.5 and 2, and a
+// counter at 7.
+WrittenModel normed_mlp() {
   WrittenModel written = small_mlp();
-  Json& layer = written.graph["layers"][0];
-  written.tensors.emplace_back("mean", at::full({8}, 0.5F));
-  written.tensors.emplace_back("var", at::full({8}, 2.0F));
-  for (const char* name : {"mean", "var"}) {
+  written.tensors.emplace_back("bn.running_mean", at::full({8}, 0.5F));
+  written.tensors.emplace_back("bn.running_var", at::full({8}, 2.0F));
+  written.tensors.emplace_back("bn.num_batches_tracked", at::scalar_tensor(7, at::kLong));
+  for (const char* name : {"bn.running_mean", "bn.running_var", "bn.num_batches_tracked"}) {
     written.graph["buffers"].push_back({{"name", name}, {"tensor", name}});
   }
-  layer["buffers"] = {"b0", "b1"};
+  Json& layer = written.graph["layers"][0];
+  layer["buffers"] = {"b0", "b1", "b2"};
   layer["nodes"] = Json::array({linear(), make_node("aten::batch_norm",
                                                     {value("v0"), nullptr, nullptr, value("b0"),
-                                                     value("b1"), true, 0.1, 1e-5, true},
+                                                     value("b1"), true, 0.2, 1e-5, true},
                                                     "v2")});
-  const ModelSpec model = make_imported(written.read());
+  return written;
+}
+
+TEST(LayerProgram, HandsOutTheStatisticsOfItsSamplesInTraining) {
+  const ModelSpec model = make_imported(normed_mlp().read());
+  const LayerSpec& layer = model.layers[0];
+  ASSERT_EQ(layer.statistics.size(), 3U);
+  EXPECT_EQ(layer.statistics[1].name, "bn.running_var");
+  EXPECT_EQ(layer.statistics[1].momentum, 0.2);
+  EXPECT_TRUE(layer.varies_in_training);
+  const Tensors parameters = initial_parameters(model, LayerId{0}, 0);
+  const Tensors running = initial_statistics(layer);
+  const at::Tensor hidden = at::linear(some_input(), parameters[0], parameters[1]);
+  Tensors found;
+  const at::Tensor output =
+      layer.forward({LayerId{0}, parameters, {some_input()}, kKey, true, nullptr, &running, &found})
+          .at(0);
+  EXPECT_TRUE(at::equal(output, at::batch_norm(hidden, {}, {}, {}, {}, true, 0.2, 1e-5, true)));
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_TRUE(at::allclose(found[0], hidden.mean(0), 0, 1e-6));
+  EXPECT_TRUE(at::allclose(found[1], hidden.var(0), 0, 1e-6));
+  EXPECT_FALSE(found[2].defined());
+  EXPECT_TRUE(at::equal(running[0], at::full({8}, 0.5F))) << "the step folds, not the forward";
+}
+
+TEST(LayerProgram, ReadsRunningStatisticsInEvaluation) {
+  const ModelSpec model = make_imported(normed_mlp().read());
   const Tensors parameters = initial_parameters(model, LayerId{0}, 0);
   const at::Tensor hidden = at::linear(some_input(), parameters[0], parameters[1]);
-  const at::Tensor expected = at::batch_norm(hidden, {}, {}, at::full({8}, 0.5F),
-                                             at::full({8}, 2.0F), false, 0.1, 1e-5, true);
+  const Tensors running{at::full({8}, -1.0F), at::full({8}, 3.0F), at::scalar_tensor(9, at::kLong)};
+  const at::Tensor found =
+      model.layers[0]
+          .forward({LayerId{0}, parameters, {some_input()}, kKey, false, nullptr, &running})
+          .at(0);
+  EXPECT_TRUE(at::equal(
+      found, at::batch_norm(hidden, {}, {}, running[0], running[1], false, 0.2, 1e-5, true)));
+}
+
+// As of modules without track_running_stats.
+TEST(LayerProgram, NormalisesByItsSamplesInEvaluationWithoutRunningStatistics) {
+  const ModelSpec model = make_imported(with_nodes(Json::array(
+      {linear(), make_node("aten::batch_norm",
+                           {value("v0"), nullptr, nullptr, nullptr, nullptr, true, 0.1, 1e-5, true},
+                           "v2")})));
+  EXPECT_TRUE(at::equal(run_first(model, some_input(), kKey, false),
+                        run_first(model, some_input(), kKey, true)));
+}
+
+TEST(LayerProgram, AMicroBatchWithOneValueOfAChannelIsRefused) {
+  const ModelSpec model = make_imported(normed_mlp().read());
   try {
-    run_first(model, some_input());
+    run_first(model, some_input(1));
     FAIL();
   } catch (const InfeasibleError& error) {
-    EXPECT_NE(std::string(error.what()).find("aten::batch_norm of a.module (model.py:31)"),
-              std::string::npos);
+    EXPECT_STREQ(
+        error.what(),
+        "layer 0 cannot train on a micro-batch of one sample: aten::batch_norm of a.module "
+        "(model.py:31) needs more than one value of each channel");
   }
-  EXPECT_TRUE(at::equal(run_first(model, some_input(), kKey, false), expected));
+}
+
+std::string refusal_of(const WrittenModel& written) {
+  try {
+    (void)make_imported(written.read());
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LayerProgram, RunningStatisticsBelongToOneNormalisation) {
+  WrittenModel twice = normed_mlp();
+  Json& nodes = twice.graph["layers"][0]["nodes"];
+  Json second = nodes[1];
+  nodes[1]["out"] = {"v1"};
+  second["args"][0] = value("v1");
+  nodes.push_back(second);
+  EXPECT_NE(refusal_of(twice).find("\"bn.running_mean\", read by 2 operations, of which 2 keep it"),
+            std::string::npos);
+
+  WrittenModel read = normed_mlp();
+  Json& more = read.graph["layers"][0]["nodes"];
+  more[1]["out"] = {"v1"};
+  more.push_back(make_node("aten::add.Tensor", {value("v1"), value("b0")}, "v2"));
+  EXPECT_NE(refusal_of(read).find("\"bn.running_mean\", read by 2 operations, of which 1 keep it"),
+            std::string::npos);
+
+  WrittenModel written = normed_mlp();
+  Json& evaluation = written.graph["layers"][0]["evaluation"];
+  evaluation =
+      Json::array({linear(), make_node("aten::view", {value("b0"), Json::array({8})}, "v5"),
+                   make_node("aten::add_.Tensor", {value("v5"), 1}, "v6"),
+                   make_node("aten::add.Tensor", {value("v0"), value("v6")}, "v2")});
+  EXPECT_NE(refusal_of(written).find("writes into the buffer \"bn.running_mean\""),
+            std::string::npos);
+
+  WrittenModel shared = normed_mlp();
+  shared.graph["layers"][1]["buffers"] = {"b0"};
+  EXPECT_NE(refusal_of(shared).find("the buffer \"bn.running_mean\" in several layers"),
+            std::string::npos);
 }
 
 TEST(LayerProgram, AFailingOperationSaysWhereItStands) {
