@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <string_view>
 
 #include "analysis/check/hash_stream.h"
@@ -47,8 +48,9 @@ std::uint64_t number_of(const std::string& bytes) {
 Entry read_entry(const std::string& name, const JsonCursor& value) {
   JsonFields fields(value);
   const std::string type = fields.required("dtype").text();
-  std::int64_t bytes = type == "F32" ? 4 : 1;
-  if (type != "F32" && type != "U8") value.fail(type, "F32 or U8");
+  const std::map<std::string, std::int64_t> sizes{{"F32", 4}, {"I64", 8}, {"U8", 1}};
+  if (!sizes.contains(type)) value.fail(type, "F32, I64 or U8");
+  std::int64_t bytes = sizes.at(type);
   for (const JsonCursor& extent : fields.required("shape").items()) {
     bytes *= extent.integer(0, kLargestPlace / std::max(bytes, std::int64_t{1}));
   }

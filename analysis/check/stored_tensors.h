@@ -18,7 +18,7 @@ struct StoredTensors {
   std::uint64_t begin_hash = 0;              // of all before the data
   std::optional<std::uint64_t> header_hash;  // as the tensor "header_hash" has it
   std::vector<std::uint64_t> hashes;         // of the tensors but that and paddings, in order
-  std::uint64_t weights_hash = 0;            // of the bytes of all parameters
+  std::uint64_t weights_hash = 0;            // of the bytes of parameters and statistics
   std::vector<std::string> names;  // of these, in their order; query, key, value each by itself
   bool has_clean_padding = true;
 };

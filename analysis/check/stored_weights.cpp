@@ -33,7 +33,8 @@ std::vector<std::string> find_in_file(const std::vector<std::string>& parameters
 StoredWeights read_stored_weights(const std::filesystem::path& path,
                                   const std::vector<std::string>& parameters) {
   StoredTensors read = read_stored_tensors(path);
-  StoredWeights weights{read.metadata["format"], read.metadata["steps"], read.weights_hash, true};
+  StoredWeights weights{.format = read.metadata["format"], .steps = read.metadata["steps"]};
+  weights.has_known_order = !parameters.empty() || read.metadata["statistics"].empty();
   const std::set<std::string> unchanged = split_names(read.metadata["unchanged"]);
   std::set<std::string> there(read.names.begin(), read.names.end());
   std::vector<std::string> order = find_in_file(parameters, there);
@@ -43,7 +44,7 @@ StoredWeights read_stored_weights(const std::filesystem::path& path,
   }
   for (const std::string& name : unchanged) there.erase(name);
   weights.has_all_names = there == std::set<std::string>(order.begin(), order.end());
-  if (weights.has_all_names) weights.hash = hash_in_order(path, order);
+  if (weights.has_all_names && weights.has_known_order) weights.hash = hash_in_order(path, order);
   return weights;
 }
 

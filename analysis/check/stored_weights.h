@@ -13,8 +13,9 @@ namespace frazil {
 struct StoredWeights {
   std::string format;
   std::string steps;
-  std::uint64_t hash = 0;     // of the bytes of all parameters, in the order of a checkpoint
-  bool has_all_names = true;  // and no others but of what is said to be unchanged
+  bool has_known_order = true;  // else there is no hash: a checkpoint tells where statistics go
+  std::uint64_t hash = 0;       // of the bytes of all parameters, in the order of a checkpoint
+  bool has_all_names = true;    // and no others but of what is said to be unchanged
 };
 
 // `parameters`: the names that a checkpoint has for them, in its order; if empty, those of the file

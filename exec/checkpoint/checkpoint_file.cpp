@@ -208,8 +208,6 @@ std::uint64_t hash_weights(const std::vector<const LayerState*>& layers) {
     for (const at::Tensor& parameter : layer->parameters) {
       host.push_back(parameter.detach().cpu().contiguous());
     }
-  }
-  for (const LayerState* const layer : layers) {
     for (const at::Tensor& statistic : layer->statistics) {
       host.push_back(statistic.cpu().contiguous());
     }

@@ -55,8 +55,7 @@ struct Checkpoint {
   std::vector<LayerState> layers;  // on the host
 };
 
-// Returns XXH64 over the bytes of all parameters, layer after layer, and then of all running
-// statistics: what weights.safetensors has as its data (exec/checkpoint/weights_file.h).
+// Returns XXH64 over the bytes of all parameters and running statistics, layer after layer.
 std::uint64_t hash_weights(const std::vector<const LayerState*>& layers);
 
 // Writes a new file and syncs it; `layers[l]` is the state of layer l. Throws InputError; what is

@@ -18,6 +18,7 @@
 #include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
+#include "exec/models/weight_names.h"
 #include "exec/state/parameter_groups.h"
 #include "exec/train/plans/elastic_plan.h"
 #include "exec/train/processes/launched_run.h"
@@ -146,14 +147,22 @@ class Telling {
   std::optional<Progress> progress_;
 };
 
-// Returns what the file says of itself; "unchanged" names the tensors that training leaves alone.
+// Returns what the file says of itself; "statistics" names the running statistics, "unchanged" the
+// tensors that training leaves alone.
 std::map<std::string, std::string> describe_weights(const RunConfig& config, Step done) {
-  std::map<std::string, std::string> metadata{{"model", make_model(config).name},
+  const ModelSpec model = make_model(config);
+  std::map<std::string, std::string> metadata{{"model", model.name},
                                               {"steps", std::to_string(done)}};
-  const auto file = find_file(config.model);
-  if (!file || file->graph.kept.empty()) return metadata;
-  std::string& names = metadata["unchanged"];
-  for (const std::string& name : file->graph.kept) names += (names.empty() ? "" : ",") + name;
+  const auto list = [&](const char* key, const std::string& name) {
+    std::string& names = metadata[key];
+    names += (names.empty() ? "" : ",") + name;
+  };
+  for (const LayerSpec& layer : model.layers) {
+    for (const StatisticSpec& statistic : layer.statistics) list("statistics", statistic.name);
+  }
+  if (const auto file = find_file(config.model)) {
+    for (const std::string& name : file->graph.kept) list("unchanged", name);
+  }
   return metadata;
 }
 

@@ -133,8 +133,6 @@ void ResolvedNode::find_effects() {
     const std::optional<std::size_t> slot = arguments_.slot_of(a);
     is_noted = is_noted || alias != nullptr;
     if (slot && alias != nullptr && alias->isWrite()) writes_.push_back(*slot);
-    const bool is_statistic = schema.arguments()[a].name().starts_with("running_");
-    if (slot && is_statistic && arguments_.depends_on_training()) writes_.push_back(*slot);
   }
   const bool is_composite =
       op_->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
