@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "exec/models/model_parts.h"
+
 namespace frazil {
 namespace {
 
@@ -73,10 +75,7 @@ LayerSpec make_classifier(const CnnConfig& c, int block, int size) {
           },
           .output_bytes_per_sample = {float_bytes(c.classes)},
           .narrow_outputs = {0},
-          .loss =
-              [](const Tensors& outputs, const at::Tensor& labels) {
-                return at::cross_entropy_loss(outputs.at(0), labels);
-              }};
+          .loss = class_loss};
 }
 
 ModelEdge connect(std::size_t from, std::size_t to, EdgeKind kind = EdgeKind::kGradient) {

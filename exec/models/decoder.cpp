@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "exec/models/linear_without_bias.h"
+#include "exec/models/model_parts.h"
 
 namespace frazil {
 namespace {
@@ -149,16 +150,11 @@ ModelSpec make_decoder(const DecoderConfig& c) {
                std::to_string(c.dim) + "-b" + std::to_string(c.blocks) + "-h" +
                std::to_string(c.heads);
   model.input_bytes_per_sample = Bytes{std::int64_t{c.tokens} * 8};
-  model.blocks = {"embedding"};
-  model.layers = {make_tokens(c), make_positions(c)};
-  for (int i = 0; i < c.blocks; ++i) {
-    model.blocks.push_back("block" + std::to_string(i + 1));
-    model.layers.push_back(make_attention(c, i));
-    model.layers.push_back(make_mlp(c, i));
-  }
-  model.blocks.emplace_back("head");
-  model.layers.push_back(make_final_norm(c));
-  model.layers.push_back(make_logits(c));
+  stack_blocks(model, c.blocks,
+               {.embedding = {make_tokens(c), make_positions(c)},
+                .attention = [&](int i) { return make_attention(c, i); },
+                .mlp = [&](int i) { return make_mlp(c, i); },
+                .head = {make_final_norm(c), make_logits(c)}});
   model.edges = make_chain(model.layers);
   return model;
 }

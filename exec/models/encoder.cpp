@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "exec/models/model_parts.h"
+
 namespace frazil {
 namespace {
 
@@ -122,10 +124,7 @@ LayerSpec make_head(const EncoderConfig& c) {
           .forward = [](const LayerCall& call) { return classify(call); },
           .output_bytes_per_sample = {float_bytes(c.classes)},
           .narrow_outputs = {0},
-          .loss =
-              [](const Tensors& outputs, const at::Tensor& labels) {
-                return at::cross_entropy_loss(outputs.at(0), labels);
-              }};
+          .loss = class_loss};
 }
 
 std::vector<ModelEdge> connect(const std::vector<LayerSpec>& layers) {
@@ -146,15 +145,11 @@ ModelSpec make_encoder(const EncoderConfig& c) {
                std::to_string(c.dim) + "-b" + std::to_string(c.blocks) + "-h" +
                std::to_string(c.heads) + "-c" + std::to_string(c.classes);
   model.input_bytes_per_sample = Bytes{std::int64_t{c.tokens} * (8 + 8 + 8)};
-  model.blocks = {"embedding"};
-  model.layers = {make_embedding(c)};
-  for (int i = 0; i < c.blocks; ++i) {
-    model.blocks.push_back("block" + std::to_string(i + 1));
-    model.layers.push_back(make_attention(c, i));
-    model.layers.push_back(make_mlp(c, i));
-  }
-  model.blocks.emplace_back("head");
-  model.layers.push_back(make_head(c));
+  stack_blocks(model, c.blocks,
+               {.embedding = {make_embedding(c)},
+                .attention = [&](int i) { return make_attention(c, i); },
+                .mlp = [&](int i) { return make_mlp(c, i); },
+                .head = {make_head(c)}});
   model.edges = connect(model.layers);
   return model;
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "exec/models/model_parts.h"
+
 namespace frazil {
 namespace {
 
@@ -35,10 +37,7 @@ LayerSpec make_logits(const MlpConfig& c) {
           },
           .output_bytes_per_sample = {float_bytes(c.classes)},
           .narrow_outputs = {0},
-          .loss =
-              [](const Tensors& outputs, const at::Tensor& labels) {
-                return at::cross_entropy_loss(outputs.at(0), labels);
-              }};
+          .loss = class_loss};
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "exec/models/model_parts.h"
+
 namespace frazil {
 namespace {
 
@@ -119,10 +121,7 @@ LayerSpec make_head(const VitConfig& c) {
           },
           .output_bytes_per_sample = {float_bytes(c.classes)},
           .narrow_outputs = {0},
-          .loss =
-              [](const Tensors& outputs, const at::Tensor& labels) {
-                return at::cross_entropy_loss(outputs.at(0), labels);
-              }};
+          .loss = class_loss};
 }
 
 }  // namespace
@@ -134,15 +133,11 @@ ModelSpec make_vit(const VitConfig& c) {
                std::to_string(c.heads) + "-c" + std::to_string(c.classes);
   model.input_bytes_per_sample =
       float_bytes(static_cast<std::int64_t>(c.channels) * c.image * c.image);
-  model.blocks = {"embedding"};
-  model.layers = {make_embedding(c)};
-  for (int i = 0; i < c.blocks; ++i) {
-    model.blocks.push_back("block" + std::to_string(i + 1));
-    model.layers.push_back(make_attention(c, i));
-    model.layers.push_back(make_mlp(c, i));
-  }
-  model.blocks.emplace_back("head");
-  model.layers.push_back(make_head(c));
+  stack_blocks(model, c.blocks,
+               {.embedding = {make_embedding(c)},
+                .attention = [&](int i) { return make_attention(c, i); },
+                .mlp = [&](int i) { return make_mlp(c, i); },
+                .head = {make_head(c)}});
   model.edges = make_chain(model.layers);
   return model;
 }

@@ -12,11 +12,15 @@ namespace fs = std::filesystem;
 constexpr int kLargestExpansion = 1 << 10;
 constexpr int kMostUnits = 1 << 16;
 
-// Throws unless `heads` divide `dim`.
-void expect_even_heads(const Given& heads_given, int heads, const Given& dim_given, int dim) {
-  if (dim % heads == 0) return;
-  blame({heads_given, dim_given},
-        with_value("dim", dim) + " divisible by " + with_value("heads", heads));
+// Takes what every transformer has.
+template <class Config>
+void take_width(JsonFields& fields, Config& model) {
+  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
+  take(fields, "blocks", 1, kLargestCount, model.blocks);
+  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
+  if (model.dim % model.heads == 0) return;
+  blame({heads, dim},
+        with_value("dim", model.dim) + " divisible by " + with_value("heads", model.heads));
 }
 
 ModelChoice parse_vit(JsonFields& fields, const fs::path&) {
@@ -24,16 +28,13 @@ ModelChoice parse_vit(JsonFields& fields, const fs::path&) {
   const Given image = take(fields, "image", 1, kLargestCount, model.image);
   take(fields, "channels", 1, kLargestCount, model.channels);
   const Given patch = take(fields, "patch", 1, kLargestCount, model.patch);
-  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
-  take(fields, "blocks", 1, kLargestCount, model.blocks);
-  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
+  take_width(fields, model);
   take(fields, "classes", 2, kLargestCount, model.classes);
   take(fields, "dropout", Range::kFraction, model.dropout);
   if (model.image % model.patch != 0) {
     blame({patch, image},
           with_value("image", model.image) + " divisible by " + with_value("patch", model.patch));
   }
-  expect_even_heads(heads, model.heads, dim, model.dim);
   return model;
 }
 
@@ -41,12 +42,9 @@ ModelChoice parse_decoder(JsonFields& fields, const fs::path&) {
   DecoderConfig model;
   take(fields, "vocabulary", 2, kLargestCount, model.vocabulary);
   take(fields, "tokens", 1, kLargestCount, model.tokens);
-  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
-  take(fields, "blocks", 1, kLargestCount, model.blocks);
-  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
+  take_width(fields, model);
   take(fields, "expansion", 1, kLargestExpansion, model.expansion);
   take(fields, "dropout", Range::kFraction, model.dropout);
-  expect_even_heads(heads, model.heads, dim, model.dim);
   return model;
 }
 
@@ -55,13 +53,10 @@ ModelChoice parse_encoder(JsonFields& fields, const fs::path&) {
   take(fields, "vocabulary", 2, kLargestCount, model.vocabulary);
   take(fields, "segments", 1, kLargestCount, model.segments);
   take(fields, "tokens", 1, kLargestCount, model.tokens);
-  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
-  take(fields, "blocks", 1, kLargestCount, model.blocks);
-  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
+  take_width(fields, model);
   take(fields, "expansion", 1, kLargestExpansion, model.expansion);
   take(fields, "classes", 2, kLargestCount, model.classes);
   take(fields, "dropout", Range::kFraction, model.dropout);
-  expect_even_heads(heads, model.heads, dim, model.dim);
   return model;
 }
 
