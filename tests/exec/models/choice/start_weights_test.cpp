@@ -200,5 +200,28 @@ TEST(StartWeights, OfAModelFileGoBeforeItsOwnAndLeaveWhatIsNoParameter) {
   fs::remove(path);
 }
 
+TEST(StartWeights, OfAModelFileHaveItsRunningStatistics) {
+  const fs::path path = fresh_path();
+  normed_mlp().write(path);
+  const ModelChoice choice = read_file_model(path);
+  Weights weights = weights_of(choice);
+  expect_refused(choice, weights, R"(no "bn.running_mean" and 1 more)",
+                 "the weights of mlp, all and no others");
+  weights["bn.running_mean"] = at::full({8}, -1.5F);
+  weights["bn.running_var"] = at::full({8}, 4.0F);
+  const std::vector<StatisticSpec> without =
+      start_from_weights(choice, weights).layers[0].statistics;
+  EXPECT_TRUE(at::equal(without[0].value, weights["bn.running_mean"]));
+  EXPECT_TRUE(at::equal(without[1].value, weights["bn.running_var"]));
+  EXPECT_EQ(without[2].value.item<std::int64_t>(), 7);
+  weights["bn.num_batches_tracked"] = at::scalar_tensor(99, at::kLong);
+  EXPECT_EQ(start_from_weights(choice, weights).layers[0].statistics[2].value.item<std::int64_t>(),
+            99);
+  weights["bn.running_var"] = at::ones({7});
+  expect_refused(choice, weights, R"(another type or shape of "bn.running_var")",
+                 "that of the run's model");
+  fs::remove(path);
+}
+
 }  // namespace
 }  // namespace frazil

@@ -254,25 +254,6 @@ TEST(LayerProgram, ALayerThatMixesSamplesRefusesASlice) {
   EXPECT_THROW(run_first(make_imported(written.read()), some_input(2), slice), InfeasibleError);
 }
 
-// The first layer of the small perceptron with a norm behind it, whose buffers are 0.5 and 2, and a
-// counter at 7.
-WrittenModel normed_mlp() {
-  WrittenModel written = small_mlp();
-  written.tensors.emplace_back("bn.running_mean", at::full({8}, 0.5F));
-  written.tensors.emplace_back("bn.running_var", at::full({8}, 2.0F));
-  written.tensors.emplace_back("bn.num_batches_tracked", at::scalar_tensor(7, at::kLong));
-  for (const char* name : {"bn.running_mean", "bn.running_var", "bn.num_batches_tracked"}) {
-    written.graph["buffers"].push_back({{"name", name}, {"tensor", name}});
-  }
-  Json& layer = written.graph["layers"][0];
-  layer["buffers"] = {"b0", "b1", "b2"};
-  layer["nodes"] = Json::array({linear(), make_node("aten::batch_norm",
-                                                    {value("v0"), nullptr, nullptr, value("b0"),
-                                                     value("b1"), true, 0.2, 1e-5, true},
-                                                    "v2")});
-  return written;
-}
-
 TEST(LayerProgram, HandsOutTheStatisticsOfItsSamplesInTraining) {
   const ModelSpec model = make_imported(normed_mlp().read());
   const LayerSpec& layer = model.layers[0];

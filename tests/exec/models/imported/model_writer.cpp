@@ -184,6 +184,25 @@ WrittenModel small_mlp() {
   return model;
 }
 
+WrittenModel normed_mlp() {
+  WrittenModel written = small_mlp();
+  written.tensors.emplace_back("bn.running_mean", at::full({8}, 0.5F));
+  written.tensors.emplace_back("bn.running_var", at::full({8}, 2.0F));
+  written.tensors.emplace_back("bn.num_batches_tracked", at::scalar_tensor(7, at::kLong));
+  for (const char* name : {"bn.running_mean", "bn.running_var", "bn.num_batches_tracked"}) {
+    written.graph["buffers"].push_back({{"name", name}, {"tensor", name}});
+  }
+  Json& layer = written.graph["layers"][0];
+  layer["buffers"] = {"b0", "b1", "b2"};
+  layer["mixes_samples"] = true;
+  layer["nodes"] = Json::array(
+      {make_node("aten::linear", {value("i0"), value("p0"), value("p1")}, "v0"),
+       make_node("aten::batch_norm",
+                 {value("v0"), nullptr, nullptr, value("b0"), value("b1"), true, 0.2, 1e-5, true},
+                 "v2")});
+  return written;
+}
+
 MlpStep run_small_mlp(const Samples& samples,
                       const std::function<at::Tensor(const at::Tensor&)>& drop) {
   Tensors parameters;

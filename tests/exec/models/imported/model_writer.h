@@ -53,6 +53,9 @@ struct MlpStep {
 };
 MlpStep run_small_mlp(const Samples& samples,
                       const std::function<at::Tensor(const at::Tensor&)>& drop);
+// The same without dropout and tanh, but with batch normalisation behind the first map: momentum
+// 0.2, running values 0.5 and 2, and a counter at 7, under "bn.running_mean" and so on.
+WrittenModel normed_mlp();
 Samples small_mlp_samples(std::int64_t count, std::uint64_t seed);
 
 // Adds what eager PyTorch computes for 4 and for 3 samples: that of run_small_mlp under the default
