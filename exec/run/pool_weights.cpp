@@ -36,8 +36,14 @@ void DevicePool::forward_all(const SampleSource& samples, int size,
   ++jobs_;
   run_job([&](DeviceId device) {
     const std::size_t d = local(device);
+    // Each layer counts as an ended action: all samples together may take longer than a step may.
+    const LayerVisitor visit = visitor_of(d);
     run_forward({model_, runs_on, device, states_[d], devices_[d]}, samples, size,
-                *communicators_[d], jobs_, visitor_of(d));
+                *communicators_[d], jobs_,
+                [&](LayerId layer, int micro_batch, const Samples& some, const Tensors& outputs) {
+                  visit(layer, micro_batch, some, outputs);
+                  ended_actions_.fetch_add(1, std::memory_order_relaxed);
+                });
   });
 }
 
