@@ -14,6 +14,7 @@ from pathlib import Path
 import frazil
 import torch
 from exported import export, exported, samples
+from frazil.tensors import open_tensors
 
 PROGRAM = Path(os.environ.get("FRAZIL_BIN", "build/bin")) / "frazil"
 SAMPLES, BATCH, EPOCHS, SEED = 40, 8, 4, 5  # 20 steps
@@ -80,19 +81,22 @@ class Run:
         self.model = export(sample).path
         write_data(self.folder / "data.safetensors", self.inputs, self.labels)
 
+    def graph(self):
+        return open_tensors(self.model)[1]["frazil.model"]
+
     def call(self, *words):
         done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{self.sample.name}: {' '.join(words)}: {done.stderr or done.stdout}"
         return done.stdout
 
-    def train(self, micro_batch):
+    def train(self, micro_batch, *flags):
         """The weights after all steps."""
         data = {"kind": "tensors", "train": ["data.safetensors"], "test": ["data.safetensors"]}
         run = {"format": "frazil.run", "version": 1, "model": {"kind": "file", "path": str(self.model)}, "data": data}
         run |= {"optimizer": OPTIMIZER, "epochs": EPOCHS, "batch_size": BATCH, "micro_batch_size": micro_batch, "seed": SEED}
         (self.folder / "run.json").write_text(json.dumps(run))
         self.call(*"profile --run run.json --devices 2 --rounds 1 --steps 2 --quiet --out model.json --cluster-out cluster.json".split())
-        self.call(*"train --run run.json --profile model.json --cluster cluster.json --quiet --force --out out".split())
+        self.call(*"train --run run.json --profile model.json --cluster cluster.json --quiet --force --out out".split(), *flags)
         return frazil.read_tensors(self.folder / "out/weights.safetensors")
 
     def loop(self, micro_batch):
@@ -144,6 +148,20 @@ class Trained(unittest.TestCase):
         for name in ("mlp", "gpt", "bert", "cnn", "hf_resnet"):
             with self.subTest(name):
                 self.expect_loop(name, micro_batch=2)
+
+    def test_what_does_not_train_has_no_optimizer_state_in_checkpoints_and_profiles(self):
+        if "peft_lora" not in samples():
+            self.skipTest("peft is not there")
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run(folder, without_dropout(samples()["peft_lora"]))
+            weights = run.train(BATCH, "--checkpoint-every", "10")
+            names = {entry["name"]: entry["trainable"] for entry in json.loads(run.graph())["parameters"]}
+            kept = frazil.read_tensors(sorted(Path(folder).glob("out/checkpoints/step-*.safetensors"))[-1])
+            moments = {name.removeprefix("first_moment.") for name in kept if name.startswith("first_moment.")}
+            self.assertEqual(moments, {name for name, trains in names.items() if trains})
+            layers = json.loads((Path(folder) / "model.json").read_text())["layers"]
+            trained = sum(weights[name].torch().nbytes for name in moments)
+            self.assertEqual(sum(layer["optimizer_state_bytes"] for layer in layers), 2 * trained)
 
     def test_bits_are_the_same_under_plans_freezing_caches_processes_and_a_resume_for_three_models_by_turns(self):
         names = [name for name in BY_TURNS if name in samples()]
