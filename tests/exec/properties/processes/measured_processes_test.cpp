@@ -43,7 +43,12 @@ Messages list_messages(const std::vector<Span>& spans) {
 TEST(MeasuredProcesses, NoMessageComesBeforeItIsSent) {
   ProcessRun run = make_run();
   run.transition_to(make_small_plan(run.structure(), two_stages()));
-  for (Step step = 0; step < 3; ++step) {
+  // Clocks are compared by messages that go beside the steps.
+  Step first = 0;
+  while (!run.step(first, 1e-2, small_micro_batches(first, 2), true).clock_uncertainty) {
+    ASSERT_LT(++first, 1000);
+  }
+  for (Step step = first + 1; step < first + 4; ++step) {
     const StepResult result = run.step(step, 1e-2, small_micro_batches(step, 2), true);
     ASSERT_TRUE(result.clock_uncertainty);
     const Duration slack = *result.clock_uncertainty;
