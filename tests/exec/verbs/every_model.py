@@ -114,7 +114,7 @@ def refuse_digits(kind):
     kind.write_run("run.json", data={"kind": "digits"})
     refused = kind.run("train", *INPUTS)
     needed = {"file": "a model of 8 x 8 images", "decoder": "a model that reads images", "encoder": "a model that reads images"}
-    if needed.get(kind.model["kind"], "digits") in refused.stdout and refused.returncode == 2:
+    if needed.get(kind.model["kind"], "digit") in refused.stdout and refused.returncode == 2:
         return []
     return [f"{kind.name}: digits give {refused.returncode}: {one_line(refused.stdout)}"]
 
