@@ -80,7 +80,7 @@ def kill_and_resume(folder, out):
 
 
 def evaluate(folder, out):
-    """(loss, right, logits) of the test samples, from weights that are loaded in PyTorch."""
+    """(loss, accuracy) over the test samples, from weights that are loaded in PyTorch."""
     import torch
     import transformers
 
