@@ -231,8 +231,12 @@ TEST_F(TrainingVerbs, ARunThatFailsInAStepLeavesItsLogAlone) {
   }
   EXPECT_EQ(folder_.count_files(), files + 1);
   const FreezeTrace log = read_freeze_trace(path("out/events.jsonl"));
-  ASSERT_EQ(log.events.size(), 3U);
+  ASSERT_GE(log.events.size(), 3U);
   EXPECT_TRUE(std::holds_alternative<TransitionEvent>(log.events[2].what));
+  // Steps come through where whatever a device needs happens to be there each time it looks.
+  for (std::size_t e = 3; e < log.events.size(); ++e) {
+    EXPECT_TRUE(std::holds_alternative<StepEvent>(log.events[e].what)) << "event " << e;
+  }
 }
 
 TEST_F(TrainingVerbs, TrainReplaysTheTraceThatFreezeNames) {

@@ -85,6 +85,19 @@ struct Outcome {
   std::set<std::int64_t> updates;  // just after the loss
 };
 
+// Returns the hash of all weights. That a process is lost may show only here, where the steps after
+// its end were too quick for anyone to hear of it.
+std::uint64_t hash_of_those_left(ProcessRun& run, const PlanShape& after) {
+  try {
+    return run.weight_hash();
+  } catch (const StepUndone&) {
+    (void)run.regroup();
+    EXPECT_TRUE(run.lost_layers().empty());
+    run.transition_to(make_small_plan(run.structure(), after));
+    return run.weight_hash();
+  }
+}
+
 // Runs `before` until process `lost` is killed some time into step 2, and then `after`, which uses
 // no device of that process.
 Outcome lose_one(const PlanShape& before, const PlanShape& after, const ProcessShape& shape,
@@ -115,7 +128,7 @@ Outcome lose_one(const PlanShape& before, const PlanShape& after, const ProcessS
     }
     if (killer.joinable()) killer.join();
   }
-  outcome.hash = run.weight_hash();
+  outcome.hash = hash_of_those_left(run, after);
   return outcome;
 }
 
@@ -300,7 +313,7 @@ TEST(LostProcess, LeavesTheOldPlanWhollyInForceWhereATransitionFails) {
     }
     // After the transition the lost process alone may have held layers; before it none did.
     if (run.lost_layers().empty()) {
-      EXPECT_EQ(run.weight_hash(), expected);
+      EXPECT_EQ(hash_of_those_left(run, replicas(1)), expected);
     }
   }
   tell_met(met);
