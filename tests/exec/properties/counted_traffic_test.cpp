@@ -1,7 +1,6 @@
 // All that crosses between devices is counted where it is sent: message by message and byte by byte
 // it is what the simulator says, for any mask.
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,9 +9,6 @@
 #include <random>
 #include <set>
 
-#include "exec/communication/in_process_communicator.h"
-#include "exec/devices/workers.h"
-#include "exec/run/executor.h"
 #include "planner/plan/reduction_groups.h"
 #include "planner/plan/tied_exchanges.h"
 #include "planner/prediction/step_messages.h"
@@ -21,87 +17,11 @@
 #include "tests/exec/models/locked_models.h"
 #include "tests/exec/models/normed_cnn.h"
 #include "tests/exec/models/random_forms.h"
+#include "tests/exec/models/trainable_checks.h"
+#include "tests/exec/support/sent_messages.h"
 
 namespace frazil {
 namespace {
-
-constexpr std::uint64_t kTrafficSeed = 7;
-
-struct Sent {
-  int to = 0;
-  Tag tag;
-  std::int64_t bytes = 0;
-};
-
-// Notes what its rank hands over, and hands it on.
-class CountingCommunicator final : public Communicator {
- public:
-  explicit CountingCommunicator(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
-
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  void send(int peer, const Tag& tag, Tensors tensors) override {
-    Sent noted{peer, tag, 0};
-    for (const at::Tensor& tensor : tensors) {
-      noted.bytes += static_cast<std::int64_t>(tensor.nbytes());
-    }
-    sent.push_back(noted);
-    inner_->send(peer, tag, std::move(tensors));
-  }
-  Tensors receive(int peer, const Tag& tag) override { return inner_->receive(peer, tag); }
-  void barrier() override { inner_->barrier(); }
-  void abort(const std::string& reason) override { inner_->abort(reason); }
-  void finish() override { inner_->finish(); }
-  void leave() override { inner_->leave(); }
-
-  std::vector<Sent> sent;
-
- private:
-  std::unique_ptr<Communicator> inner_;
-};
-
-std::vector<DeviceState> make_states(const ModelSpec& model, const StepProgram& program,
-                                     int devices) {
-  std::vector<DeviceState> states(static_cast<std::size_t>(devices));
-  for (std::size_t l = 0; l < program.topology.owners.size(); ++l) {
-    for (const LayerOwner& owner : program.topology.owners[l]) {
-      LayerState& state = states[owner.device.index()][LayerId{l}];
-      state = make_initial_state(model, LayerId{l}, kTrafficSeed);
-      set_active(state, program.activity.layers[l].active);
-    }
-  }
-  return states;
-}
-
-using AllSent = std::vector<std::vector<Sent>>;  // by rank
-
-// Returns what one step sends.
-AllSent run_step(const TestModel& model, const StepProgram& program, int devices, bool clip) {
-  const OptimizerConfig optimizer = clip ? clipped_adamw() : momentum_sgd();
-  const Measurement measurement;
-  std::vector<DeviceState> states = make_states(model.spec, program, devices);
-  std::vector<std::unique_ptr<CountingCommunicator>> communicators;
-  for (auto& inner : make_in_process_communicators(devices, {.check_order = false})) {
-    communicators.push_back(std::make_unique<CountingCommunicator>(std::move(inner)));
-  }
-  std::vector<Recorder> recorders;
-  std::vector<std::unique_ptr<Executor>> executors;
-  for (int d = 0; d < devices; ++d) recorders.emplace_back(DeviceId{d}, SteadyTime{});
-  for (std::size_t d = 0; d < states.size(); ++d) {
-    executors.push_back(std::make_unique<Executor>(
-        ExecutionContext{model.spec, optimizer, program, DeviceId{d}, states[d], *communicators[d],
-                         recorders[d], measurement}));
-  }
-  const std::vector<Samples> micro_batches =
-      model.samples({.seed = 1, .micro_batches = program.plan.micro_batches()});
-  const StepInput input{0, kTrafficSeed, 1e-2, &micro_batches, program.plan.batch_size};
-  Workers workers(devices);
-  workers.run([&](DeviceId device) { executors[device.index()]->run_step(input); },
-              [&](const std::string& reason) { communicators[0]->abort(reason); });
-  AllSent sent;
-  for (const auto& communicator : communicators) sent.push_back(communicator->sent);
-  return sent;
-}
 
 using Messages = std::map<std::string, std::int64_t>;  // bytes
 
@@ -139,35 +59,6 @@ Messages simulate_messages(const LoweredStep& step, const StepProgram& program,
         each.size.count;
   }
   return simulated;
-}
-
-// Messages that a device sends, and their bytes.
-struct Traffic {
-  std::int64_t messages = 0;
-  std::int64_t bytes = 0;
-
-  Traffic& operator+=(const Traffic& more) {
-    messages += more.messages;
-    bytes += more.bytes;
-    return *this;
-  }
-  friend bool operator==(const Traffic&, const Traffic&) = default;
-};
-
-void PrintTo(const Traffic& traffic, std::ostream* out) {
-  *out << traffic.messages << " messages of " << traffic.bytes << " bytes";
-}
-
-using DeviceTraffic = std::vector<Traffic>;  // by device
-
-DeviceTraffic count_kinds(const AllSent& sent, const std::set<MessageKind>& kinds) {
-  DeviceTraffic traffic(sent.size());
-  for (std::size_t rank = 0; rank < sent.size(); ++rank) {
-    for (const Sent& each : sent[rank]) {
-      if (kinds.contains(each.tag.kind)) traffic[rank] += {1, each.bytes};
-    }
-  }
-  return traffic;
 }
 
 // Returns the collectives that the simulator charges, each once.
@@ -368,7 +259,7 @@ TEST(CountedTraffic, IsWhatTheSimulatorSendsForAnyMask) {
         const Cluster cluster = make_linked_cluster(devices);
         const LoweredStep step =
             lower(program.plan, program.schedule, {profile, cluster}, program.activity);
-        const AllSent sent = run_step(model, program, devices, clip);
+        const AllSent sent = send_step(model, program, devices, clip);
         const Messages counted = count_messages(sent);
         EXPECT_EQ(counted, simulate_messages(step, program, profile));
         messages += counted.size();
@@ -387,14 +278,6 @@ TEST(CountedTraffic, IsWhatTheSimulatorSendsForAnyMask) {
 // R owners with aligned shares send 2 (R - 1) times what trains: in mode exact each sends the
 // others their shares of its nodes, then its share of the sum; in mode fast shares go round a ring.
 TEST(CountedTraffic, OfReductionsFallsByExactlyTheFrozenShare) {
-  const auto count = [](const AllSent& sent) {
-    Traffic all;
-    for (const Traffic& each :
-         count_kinds(sent, {MessageKind::kGradientNodes, MessageKind::kGradientSum})) {
-      all += each;
-    }
-    return all.bytes;
-  };
   for (const TestModel& model : {encoder_model(), uneven_mlp_model(), small_cnn_model()}) {
     const ModelProfile profile = make_timed_structure(model.spec);
     for (const int replicas : {2, 4}) {
@@ -408,8 +291,9 @@ TEST(CountedTraffic, OfReductionsFallsByExactlyTheFrozenShare) {
           SCOPED_TRACE(model.spec.name + ", " + form.mask + (fast ? ", fast" : ""));
           Plan plan = make_plan(model, form);
           if (fast) plan = reduce_fast(std::move(plan));
+          const StepProgram program = make_program(plan, profile, replicas, false);
           const std::int64_t bytes =
-              count(run_step(model, make_program(plan, profile, replicas, false), replicas, false));
+              count_reductions(send_step(model, program, replicas, false)).bytes;
           std::int64_t trained = 0;
           frozen = 0;
           for (const Layer& layer : profile.layers) {
@@ -425,40 +309,8 @@ TEST(CountedTraffic, OfReductionsFallsByExactlyTheFrozenShare) {
   }
 }
 
-// Owners send what is trainable alone, and nothing of a layer without trainable parameters.
 TEST(CountedTraffic, OfReductionsLeavesOutWhatIsNotTrainable) {
-  for (const TestModel& model : locked_models()) {
-    const ModelProfile profile = make_timed_structure(model.spec);
-    std::int64_t trainable = 0;
-    std::int64_t locked = 0;
-    std::int64_t layers = 0;
-    for (const LayerSpec& layer : model.spec.layers) {
-      bool trains = false;
-      for (const ParameterSpec& parameter : layer.parameters) {
-        std::int64_t floats = 1;
-        for (const std::int64_t extent : parameter.shape) floats *= extent;
-        (parameter.trainable ? trainable : locked) += 4 * floats;
-        trains = trains || parameter.trainable;
-      }
-      layers += trains ? 1 : 0;
-    }
-    EXPECT_GT(locked, 0);
-    for (const int replicas : {2, 4}) {
-      SCOPED_TRACE(model.spec.name + ", " + std::to_string(replicas) + " replicas");
-      const Plan plan = make_plan(model, {.micro_batches = 4, .replicas = replicas});
-      const StepProgram program = make_program(plan, profile, replicas, false);
-      Traffic all;
-      std::size_t reduced = 0;
-      for (const std::vector<LayerId>& group : program.topology.groups) reduced += group.size();
-      for (const Traffic& each :
-           count_kinds(run_step(model, program, replicas, false),
-                       {MessageKind::kGradientNodes, MessageKind::kGradientSum})) {
-        all += each;
-      }
-      EXPECT_EQ(all.bytes, 2 * (replicas - 1) * trainable);
-      EXPECT_EQ(static_cast<std::int64_t>(reduced), layers);
-    }
-  }
+  for (const TestModel& model : locked_models()) expect_reductions_of_trainable_alone(model);
 }
 
 // A barrier takes no time in the simulator, nor do statistics: each owner of a layer that keeps
@@ -470,7 +322,7 @@ TEST(CountedTraffic, OfStatisticsIsWhatEachOwnerLacks) {
   const auto count = [&](PlanForm form) {
     const StepProgram program =
         make_program(make_plan(model, form), profile, form.all_devices(), false);
-    return count_kinds(run_step(model, program, form.all_devices(), false),
+    return count_kinds(send_step(model, program, form.all_devices(), false),
                        {MessageKind::kStatistics});
   };
   constexpr std::int64_t kNormBytes = 2 * 4 * 4;
@@ -501,7 +353,7 @@ TEST(CountedTraffic, OfTiedUsesGoesOnlyToDevicesThatLackOne) {
     ASSERT_EQ(program.tied.size(), 1U);
     const LoweredStep step =
         lower(program.plan, program.schedule, {profile, cluster}, program.activity);
-    const AllSent sent = run_step(model, program, 3, fast);
+    const AllSent sent = send_step(model, program, 3, fast);
     EXPECT_EQ(expect_tied(sent, step, program, profile, cluster), 2);
     int exact = 0;
     EXPECT_GT(expect_reductions(sent, step, cluster, exact), 0);
@@ -522,7 +374,7 @@ TEST(CountedTraffic, OfTiedUsesThatEveryDeviceHoldsIsNone) {
   ASSERT_EQ(program.tied.size(), 1U);
   EXPECT_TRUE(find_tied_exchanges(plan, profile, program.activity).empty());
   for (const Traffic& traffic :
-       count_kinds(run_step(model, program, 2, false), {MessageKind::kTiedSum})) {
+       count_kinds(send_step(model, program, 2, false), {MessageKind::kTiedSum})) {
     EXPECT_EQ(traffic, Traffic{});
   }
 }

@@ -15,6 +15,7 @@
 #include "tests/exec/models/locked_models.h"
 #include "tests/exec/models/model_checks.h"
 #include "tests/exec/models/random_forms.h"
+#include "tests/exec/models/trainable_checks.h"
 #include "tests/exec/support/cached_courses.h"
 #include "tests/exec/support/family_plans.h"
 #include "tests/exec/support/measured_memories.h"
@@ -50,33 +51,6 @@ TEST(UntrainableParameters, LeaveTheBitsOfOneDeviceUnderEveryPlan) {
   }
 }
 
-std::size_t count_trainable(const LayerSpec& layer) {
-  return layer.parameters.size() - find_untrainable(layer).size();
-}
-
-// Expects of all devices' layers that the trainable parameters have moments and gradients, and the
-// others neither, and their start values still.
-void expect_state_of_trainable_alone(Run& run, const FreezeMask& mask) {
-  const Activity activity = find_activity(run.structure(), mask);
-  const LayerTensors before = start_values(run.model(), kLockedSeed);
-  for (const DeviceState& device : run.pool().states()) {
-    for (const auto& [layer, state] : device) {
-      const LayerSpec& spec = run.model().layers[layer.index()];
-      SCOPED_TRACE(spec.name);
-      const LayerActivity& own = activity.layers[layer.index()];
-      EXPECT_EQ(own.active, count_trainable(spec) > 0 && mask.is_active(spec.block));
-      EXPECT_EQ(state.first_moment.size(), own.weight_gradient ? count_trainable(spec) : 0U);
-      EXPECT_EQ(state.second_moment.size(), state.first_moment.size());
-      for (std::size_t p = 0; p < spec.parameters.size(); ++p) {
-        const bool trains = own.active && spec.parameters[p].trainable;
-        EXPECT_EQ(state.parameters[p].requires_grad(), trains) << spec.parameters[p].name;
-        EXPECT_EQ(at::equal(state.parameters[p], before[layer.index()][p]), !trains)
-            << spec.parameters[p].name;
-      }
-    }
-  }
-}
-
 TEST(UntrainableParameters, TakeNoMomentsAndStayAsTheyAreUnderRandomPlansAndMasks) {
   const unsigned seed = 20261127;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -101,11 +75,11 @@ TEST(UntrainableParameters, TakeNoMomentsAndStayAsTheyAreUnderRandomPlansAndMask
         };
         step_on(0);
         step_on(1);
-        expect_state_of_trainable_alone(run, FreezeMask::parse(mask, "test", 0));
+        expect_state_of_trainable_alone(run, kLockedSeed, FreezeMask::parse(mask, "test", 0));
         run.transition_to(moves ? make_plan(model, second)
                                 : make_plan(model, {.micro_batches = first.micro_batches}));
         step_on(2);
-        expect_state_of_trainable_alone(run, FreezeMask::parse(model.mask, "test", 0));
+        expect_state_of_trainable_alone(run, kLockedSeed, FreezeMask::parse(model.mask, "test", 0));
         hashes.push_back(run.weight_hash());
       }
       EXPECT_EQ(hashes[0], hashes[1]);

@@ -14,6 +14,7 @@
 #include "profiles/error.h"
 #include "tests/exec/models/imported/exported_model.h"
 #include "tests/exec/models/model_checks.h"
+#include "tests/exec/models/trainable_checks.h"
 
 namespace frazil {
 namespace {
@@ -102,6 +103,31 @@ TEST_F(ExportedModels, HaveTheBitsOfOneDeviceUnderManyPlans) {
     const auto model = read_shared(path);
     if (model->graph.layers.size() < 6) continue;
     EXPECT_GT(expect_bits_of_one_device(exported_model(model), clipped_adamw()), 20);
+    ++checked;
+  }
+  EXPECT_GT(checked, 0);
+}
+
+// As an adapter trains beside the weights of others, which stay.
+TEST_F(ExportedModels, TakeNothingForWhatDoesNotTrain) {
+  constexpr std::uint64_t kSeed = 7;
+  constexpr int kDevices = 2;
+  int checked = 0;
+  for (const auto& path : files_) {
+    SCOPED_TRACE(path.filename());
+    const TestModel model = exported_model(read_shared(path));
+    const auto has_untrainable = [](const LayerSpec& layer) {
+      return !find_untrainable(layer).empty();
+    };
+    const std::vector<LayerSpec>& layers = model.spec.layers;
+    if (std::none_of(layers.begin(), layers.end(), has_untrainable)) continue;
+    expect_reductions_of_trainable_alone(model);
+    frazil::Run run(model.spec, clipped_adamw(), kSeed, kDevices);
+    run.transition_to(make_plan(model, {.replicas = kDevices}));
+    for (Step step = 0; step < 2; ++step) {
+      run.step(step, 1e-2, model.samples({.seed = static_cast<std::uint64_t>(step)}));
+    }
+    expect_state_of_trainable_alone(run, kSeed, FreezeMask::parse(model.mask, "test", 0));
     ++checked;
   }
   EXPECT_GT(checked, 0);
