@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "exec/models/imported/parse_nodes.h"
+#include "exec/models/imported/parse_witness.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostDimensions = 63;
-constexpr std::size_t kDigestDigits = 32;
 
 std::vector<std::string> read_texts(const JsonCursor& list) {
   std::vector<std::string> texts;
@@ -57,7 +57,7 @@ class GraphReader {
     check_ties();
     read_loss();
     if (const auto witness = fields_.optional("witness"); witness && !witness->is_null()) {
-      read_witness(*witness);
+      graph_.witness = parse_witness(*witness, graph_.inputs.size(), tensors_);
     }
     fields_.finish();
     return std::move(graph_);
@@ -67,12 +67,6 @@ class GraphReader {
   [[noreturn]] void throw_empty() {
     const JsonCursor layers = fields_.required("layers");
     layers.fail("no layer", "at least one");
-  }
-
-  const TensorEntry& read_tensor(const JsonCursor& at) const {
-    const TensorEntry* const entry = tensors_.find(at.text());
-    if (entry == nullptr) at.fail(at.describe(), "the name of a tensor of the file");
-    return *entry;
   }
 
   void read_schemas() {
@@ -100,12 +94,13 @@ class GraphReader {
     for (const JsonCursor& at : fields_.required("parameters").items()) read_parameter(at);
     for (const JsonCursor& at : fields_.required("constants").items()) {
       JsonFields constant(at);
-      graph_.constants.push_back(read_tensor(constant.required("tensor")).name);
+      graph_.constants.push_back(find_tensor(constant.required("tensor"), tensors_).name);
       constant.finish();
     }
     for (const JsonCursor& at : fields_.required("buffers").items()) read_buffer(at);
     if (const auto kept = fields_.optional("kept")) {
-      for (const JsonCursor& at : kept->items()) graph_.kept.push_back(read_tensor(at).name);
+      for (const JsonCursor& at : kept->items())
+        graph_.kept.push_back(find_tensor(at, tensors_).name);
     }
   }
 
@@ -114,7 +109,7 @@ class GraphReader {
     ImportedBuffer buffer;
     buffer.name = fields.required("name").text();
     const JsonCursor tensor = fields.required("tensor");
-    const TensorEntry& entry = read_tensor(tensor);
+    const TensorEntry& entry = find_tensor(tensor, tensors_);
     buffer.tensor = entry.name;
     buffer.is_counter = entry.type == TensorType::kInt64 && entry.shape.empty();
     if (!buffer.is_counter && entry.type != TensorType::kFloat32) {
@@ -136,7 +131,7 @@ class GraphReader {
     parameter.trainable = fields.required("trainable").boolean();
     parameter.tied = fields.required("tied").text();
     const JsonCursor tensor = fields.required("tensor");
-    const TensorEntry& entry = read_tensor(tensor);
+    const TensorEntry& entry = find_tensor(tensor, tensors_);
     if (entry.type != TensorType::kFloat32 || entry.shape != parameter.shape) {
       tensor.fail("a tensor of type " + std::string(name_of(entry.type)) + " for the parameter " +
                       json_string(parameter.name),
@@ -336,55 +331,6 @@ class GraphReader {
       loss.ignored_label = ignored->integer(-kMost, kMost);
     }
     fields.finish();
-  }
-
-  void read_witness(const JsonCursor& at) {
-    JsonFields fields(at);
-    Witness witness;
-    JsonFields fingerprint(fields.required("fingerprint"));
-    witness.fingerprint = {.torch = fingerprint.required("torch").text(),
-                           .processor = fingerprint.required("processor").text(),
-                           .vendor = fingerprint.required("vendor").text(),
-                           .aten = fingerprint.required("aten").text(),
-                           .mkl = fingerprint.required("mkl").text(),
-                           .threads = fingerprint.required("threads").integer(1, kMost)};
-    fingerprint.finish();
-    for (const JsonCursor& one : fields.required("cases").items()) {
-      witness.cases.push_back(read_case(one));
-    }
-    fields.finish();
-    graph_.witness = std::move(witness);
-  }
-
-  WitnessCase read_case(const JsonCursor& at) const {
-    JsonFields fields(at);
-    WitnessCase read;
-    read.count = fields.required("n").integer(1, kMost);
-    read.seed = static_cast<std::uint64_t>(fields.required("seed").integer(0, kMost));
-    const JsonCursor inputs = fields.required("inputs");
-    for (const JsonCursor& tensor : inputs.items()) read.inputs.push_back(read_tensor(tensor).name);
-    if (read.inputs.size() != graph_.inputs.size()) {
-      inputs.fail(std::to_string(read.inputs.size()) + " tensors", "one for each input");
-    }
-    read.labels = read_tensor(fields.required("labels")).name;
-    read.loss = read_tensor(fields.required("loss")).name;
-    for (const JsonCursor& tensor : fields.required("outputs").items()) {
-      read.outputs.push_back(read_tensor(tensor).name);
-    }
-    for (const JsonCursor& one : fields.required("gradients").items()) {
-      JsonFields gradient(one);
-      WitnessGradient seen;
-      seen.parameter = gradient.required("parameter").text();
-      const JsonCursor digest = gradient.required("digest");
-      seen.digest = digest.text();
-      if (seen.digest.size() != kDigestDigits) digest.fail(digest.describe(), "32 hex digits");
-      seen.largest = gradient.required("largest").real(0, std::numeric_limits<double>::max());
-      seen.samples = read_tensor(gradient.required("samples")).name;
-      gradient.finish();
-      read.gradients.push_back(std::move(seen));
-    }
-    fields.finish();
-    return read;
   }
 
   JsonFields& fields_;
