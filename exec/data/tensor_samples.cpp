@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "exec/disk/tensor_file.h"
@@ -36,8 +37,7 @@ std::vector<std::string> split(std::string_view text) {
   }
 }
 
-// Returns the names of the inputs in the model's order.
-std::vector<std::string> order_inputs(const TensorFile& file) {
+std::vector<std::string> list_inputs(const TensorFile& file) {
   const auto order = file.header().metadata.find(kOrder);
   if (order != file.header().metadata.end()) return split(order->second);
   std::vector<std::string> names;
@@ -47,6 +47,23 @@ std::vector<std::string> order_inputs(const TensorFile& file) {
   if (names.size() == 1) return names;
   fail(file, std::to_string(names.size()) + " tensors besides labels and no order of them",
        "\"inputs\" in the metadata, with their names in the order in which the model reads them");
+}
+
+// Returns the names of the file's inputs in the model's order.
+std::vector<std::string> order_inputs(const TensorFile& file, const SampleForm& form) {
+  std::vector<std::string> names = list_inputs(file);
+  if (names.size() != form.inputs.size()) {
+    fail(file, std::to_string(names.size()) + " inputs",
+         std::to_string(form.inputs.size()) + ", as the model reads them");
+  }
+  const std::vector<std::string>& own = form.input_names;
+  if (std::is_permutation(names.begin(), names.end(), own.begin(), own.end())) return own;
+  for (std::size_t i = 0; i < names.size() && !own.empty(); ++i) {
+    if (names[i] == own[i] || std::find(own.begin(), own.end(), names[i]) == own.end()) continue;
+    fail(file, names[i] + " as input " + std::to_string(i) + ", where the model reads " + own[i],
+         "all names of the model's inputs, or other ones in its order");
+  }
+  return names;
 }
 
 // Returns a view of the tensor, whose rows are samples of this type and shape.
@@ -69,13 +86,20 @@ at::Tensor view_rows(const TensorFile& file, std::string_view name, TensorType t
 
 // Refuses what a model would look up behind the end of a table.
 void check_range(const TensorFile& file, std::string_view name, const at::Tensor& numbers,
-                 std::int64_t end) {
+                 std::int64_t end, std::optional<std::int64_t> ignored = std::nullopt) {
   if (numbers.numel() == 0) return;
-  const auto [least, most] = numbers.aminmax();
-  const auto first = least.item<std::int64_t>();
-  const auto last = most.item<std::int64_t>();
-  if (first >= 0 && last < end) return;
-  fail(file, std::to_string(first < 0 ? first : last) + " in " + std::string(name),
+  if (!ignored) {
+    const auto [least, most] = numbers.aminmax();
+    if (least.item<std::int64_t>() >= 0 && most.item<std::int64_t>() < end) return;
+  }
+  at::Tensor is_outside = numbers.lt(0).logical_or_(numbers.ge(end));
+  if (ignored) is_outside.logical_and_(numbers.ne(*ignored));
+  const at::Tensor outside = is_outside.nonzero();
+  if (outside.size(0) == 0) return;
+  const auto found = numbers.masked_select(is_outside)[0].item<std::int64_t>();
+  fail(file,
+       std::to_string(found) + " in " + std::string(name) + " of sample " +
+           std::to_string(outside[0][0].item<std::int64_t>()),
        "numbers from 0 to " + std::to_string(end - 1));
 }
 
@@ -100,19 +124,12 @@ at::Tensor view_input(const TensorFile& file, const std::string& name, const Inp
 at::Tensor view_labels(const TensorFile& file, const SampleForm& form) {
   at::Tensor labels = view_rows(file, kLabels, type_of(form.label_element), form.label_shape);
   if (form.classes == 0) return labels;
-  const bool ignores = form.ignored_label.has_value();
-  check_range(file, kLabels,
-              ignores ? labels.masked_select(labels.ne(*form.ignored_label)) : labels,
-              form.classes);
+  check_range(file, kLabels, labels, form.classes, form.ignored_label);
   return labels;
 }
 
-Samples view_samples(const TensorFile& file, const SampleForm& form) {
-  const std::vector<std::string> names = order_inputs(file);
-  if (names.size() != form.inputs.size()) {
-    fail(file, std::to_string(names.size()) + " inputs",
-         std::to_string(form.inputs.size()) + ", as the model reads them");
-  }
+Samples view_samples(const TensorFile& file, const std::vector<std::string>& names,
+                     const SampleForm& form) {
   Samples samples;
   samples.labels = view_labels(file, form);
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -130,12 +147,27 @@ SampleSource view_part(const std::vector<std::string>& files, const SampleForm& 
   std::vector<Samples> places;
   places.reserve(files.size());
   std::int64_t count = 0;
+  bool has_label = files.empty() || !form.ignored_label;
+  std::vector<std::string> names;  // in the first file
   for (const std::string& path : files) {
-    places.push_back(view_samples(TensorFile(path), form));
+    const TensorFile file(path);
+    const std::vector<std::string> own = order_inputs(file, form);
+    if (names.empty()) names = own;
+    if (own != names) {
+      const auto other = std::mismatch(own.begin(), own.end(), names.begin());
+      fail(file, "the input " + *other.first, *other.second + ", as in " + files.front());
+    }
+    places.push_back(view_samples(file, own, form));
     count += places.back().count();
+    has_label = has_label || places.back().labels.ne(*form.ignored_label).any().item<bool>();
   }
   if (count == 0 && !files.empty()) {
     throw InputError(files.front(), 0, "no sample", "at least one");
+  }
+  if (!has_label) {
+    throw InputError(files.front(), 0,
+                     "no label but " + std::to_string(*form.ignored_label) + ", which is ignored",
+                     "labels that count");
   }
   return SampleSource(std::move(places), normalization);
 }

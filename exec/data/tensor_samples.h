@@ -1,9 +1,10 @@
 #pragma once
 // Samples of safetensors files, mapped and never read as a whole, so that they may be larger than
 // memory. A file holds the inputs of a model, each [n, ...] in float32 or int64, and `labels`; the
-// text "inputs" of its metadata names the inputs in the order in which the model reads them,
-// separated by commas, and may be left out if there is one. The files of a part follow one another:
-// sample 0 of the second file comes behind the last one of the first.
+// text "inputs" of its metadata names the inputs, separated by commas, and may be left out if there
+// is one. A file with the names of the model's inputs may have them in any order; other names stand
+// for the inputs in the order in which the model reads them. The files of a part follow one
+// another: sample 0 of the second file comes behind the last one of the first.
 
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ struct TensorFiles {
 };
 
 // Throws InputError naming file and tensor for files that do not hold samples of this form: other
-// inputs, types or shapes, numbers of samples that differ within a file, token numbers or labels
-// out of range, no sample.
+// inputs, types or shapes, some of the model's names in other places, names that differ from those
+// of the part's first file, numbers of samples that differ within a file, token numbers or labels
+// out of range, no sample, and no label that counts.
 Dataset read_tensor_samples(const TensorFiles& files, const SampleForm& form);
 
 }  // namespace frazil

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "profiles/units.h"
@@ -54,6 +55,7 @@ enum class LabelMeaning { kClass, kNextToken, kOther };
 
 struct SampleForm {
   std::vector<InputForm> inputs;
+  std::vector<std::string> input_names = {};  // by input; empty for a model that names none
   LabelMeaning labels = LabelMeaning::kClass;
   std::vector<std::int64_t> label_shape = {};  // of one sample's labels
   std::int64_t classes = 0;                    // labels are from 0 to below this; 0: any

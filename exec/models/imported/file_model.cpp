@@ -61,10 +61,26 @@ void expect_trainable_type(const ImportedType& type, const std::string& name,
                    "n first, and sizes that are the same for all n");
 }
 
+bool is_value(const ImportedArgument& argument) {
+  return argument.kind == ImportedArgument::Kind::kValue;
+}
+
+// Returns how many rows the parameter has that the argument is; none if it is no parameter.
+std::optional<std::int64_t> count_rows(const ImportedGraph& graph, const ImportedLayer& layer,
+                                       const ImportedArgument& argument) {
+  if (!is_value(argument)) return std::nullopt;
+  for (const std::size_t p : layer.parameters) {
+    if (argument.text != "p" + std::to_string(p)) continue;
+    const std::vector<std::int64_t>& shape = graph.parameters[p].shape;
+    if (!shape.empty()) return shape.front();
+  }
+  return std::nullopt;
+}
+
 bool rearranges(const ImportedNode& node) {
   return std::find(kRearranging.begin(), kRearranging.end(), node.op) != kRearranging.end() &&
-         !node.arguments.empty() && node.arguments[0].kind == ImportedArgument::Kind::kValue &&
-         !node.results.empty() && node.results[0].names.size() == 1;
+         !node.arguments.empty() && is_value(node.arguments[0]) && !node.results.empty() &&
+         node.results[0].names.size() == 1;
 }
 
 // Returns for each input that an embedding looks up how many rows its table has.
@@ -79,13 +95,12 @@ std::map<std::string, std::int64_t> find_tables(const ImportedGraph& graph) {
     for (const ImportedNode& node : layer.nodes) {
       const std::vector<ImportedArgument>& arguments = node.arguments;
       if (rearranges(node)) origin[node.results[0].names[0]] = origin_of(arguments[0].text);
-      if (node.op != "aten::embedding" || arguments.size() < 2) continue;
-      const std::string& table = arguments[0].text;
+      if (node.op != "aten::embedding" || arguments.size() < 2 || !is_value(arguments[1])) continue;
       const std::string input = origin_of(arguments[1].text);
-      if (!table.starts_with('p') || !input.starts_with('i')) continue;
-      const std::int64_t rows = graph.parameters.at(std::stoul(table.substr(1))).shape.front();
-      const auto [place, is_new] = tables.emplace(input, rows);
-      if (!is_new) place->second = std::min(place->second, rows);
+      const std::optional<std::int64_t> rows = count_rows(graph, layer, arguments[0]);
+      if (!rows || !input.starts_with('i')) continue;
+      const auto [place, is_new] = tables.emplace(input, *rows);
+      if (!is_new) place->second = std::min(place->second, *rows);
     }
   }
   return tables;
@@ -150,6 +165,7 @@ FileModel read_file_model(const std::filesystem::path& path) {
 
 SampleForm sample_form(const ImportedGraph& graph) {
   SampleForm form{.inputs = forms_of_inputs(graph)};
+  for (const ImportedInput& input : graph.inputs) form.input_names.push_back(input.name);
   form.label_shape = shape_of_sample(graph.labels).value_or(std::vector<std::int64_t>{});
   form.label_element = element_of(graph.labels.type).value_or(Element::kInt64);
   form.labels = LabelMeaning::kOther;

@@ -136,7 +136,7 @@ TEST_F(TensorFilesRun, IsRefusedForFilesOfOtherSamples) {
   expect_refusal({{"labels", labels}, {"pixels", at::zeros({5, 1, 8, 8})}},
                  "found 5 samples in pixels, expected 4, as there are labels");
   expect_refusal({{"labels", at::full({4}, 10)}, {"pixels", pixels}},
-                 "found 10 in labels, expected numbers from 0 to 9");
+                 "found 10 in labels of sample 0, expected numbers from 0 to 9");
   expect_refusal({{"labels", at::full({4}, -1)}, {"pixels", pixels}}, "found -1 in labels");
   expect_refusal({{"a", pixels}, {"b", pixels}, {"labels", labels}},
                  "2 tensors besides labels and no order of them");
