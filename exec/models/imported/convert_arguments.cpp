@@ -51,16 +51,6 @@ std::optional<std::int64_t> find_memory_format(const std::string& name) {
   return static_cast<std::int64_t>(found->second);
 }
 
-// A number in place of a tensor weighs as little in type promotion as a number does.
-at::Tensor wrap(const at::Scalar& number) {
-  at::Tensor tensor =
-      at::scalar_tensor(number, at::TensorOptions().dtype(number.isFloatingPoint() ? at::kDouble
-                                                          : number.isBoolean()     ? at::kBool
-                                                                                   : at::kLong));
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
-}
-
 // Converts one argument after the other.
 class Converter {
  public:
@@ -152,11 +142,14 @@ class Converter {
         add_hole({.kind = Hole::Kind::kTensor, .argument = index_, .slots = {take(argument)}});
         return {};
       case ArgumentKind::kInteger:
-        return wrap(argument.integer);
+        return wrap_number(argument.integer);
       case ArgumentKind::kReal:
-        return wrap(argument.real);
+        return wrap_number(argument.real);
       case ArgumentKind::kBool:
-        return wrap(argument.truth);
+        return wrap_number(argument.truth);
+      case ArgumentKind::kSize:
+        add_hole({.kind = Hole::Kind::kWrappedSize, .argument = index_, .sizes = {argument.size}});
+        return {};
       default:
         mismatch();
     }
@@ -283,6 +276,15 @@ class Converter {
 };
 
 }  // namespace
+
+at::Tensor wrap_number(const at::Scalar& number) {
+  at::Tensor tensor =
+      at::scalar_tensor(number, at::TensorOptions().dtype(number.isFloatingPoint() ? at::kDouble
+                                                          : number.isBoolean()     ? at::kBool
+                                                                                   : at::kLong));
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
 
 NodeValues convert_arguments(const ImportedNode& node, const c10::FunctionSchema& schema,
                              const Slots& slots, const std::string& file) {

@@ -3,6 +3,9 @@
 // schema wants. What is known before a call is converted once; the rest is a hole that each call
 // fills.
 
+#include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
+
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -30,6 +33,7 @@ struct ArgumentHole {
     kOptionalTensors,
     kSize,
     kRealSize,
+    kWrappedSize,  // a size in place of a tensor
     kSizes,
     kDevice,
     kTraining
@@ -46,6 +50,9 @@ struct NodeValues {
   std::vector<ArgumentHole> holes;
   std::vector<std::size_t> reads;  // slots, once per use
 };
+
+// Returns a number in place of a tensor, which weighs as little in type promotion as a number does.
+at::Tensor wrap_number(const at::Scalar& number);
 
 // Throws InputError naming `file` and the node for an argument that the schema does not have or
 // that has another type, and for one that is missing. A flag for training that was recorded as set

@@ -112,6 +112,9 @@ struct ImportedLoss {
   std::vector<ImportedNode> nodes;
   std::string result;
   std::optional<std::int64_t> ignored_label;
+  // The value whose entries count unless they are the ignored label: the labels, or what the loss
+  // makes of them alone, such as those without the first of each sample.
+  std::string counted = "labels";
 };
 
 struct ImportedParameter {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -16,9 +17,15 @@ namespace {
 
 using SharedModel = std::shared_ptr<const ImportedModel>;
 
-Bytes bytes_per_sample(const ImportedType& type) {
+Bytes bytes_per_sample(const ImportedType& type, const std::string& file) {
   std::int64_t bytes = static_cast<std::int64_t>(bytes_of_element(type.type));
-  for (const Polynomial& size : type.shape) bytes *= std::max<std::int64_t>(size.at(1), 0);
+  for (const Polynomial& polynomial : type.shape) {
+    const std::int64_t size = polynomial.at(1);
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) {
+      throw InputError(file, 0, "a tensor with a dimension of " + std::to_string(size),
+                       "one that fits into memory");
+    }
+  }
   return Bytes{bytes};
 }
 
@@ -90,9 +97,19 @@ bool varies_in_training(const ImportedLayer& layer, const LayerProgram& training
   return layer.evaluation || !layer.buffers.empty() || training.draws();
 }
 
+// What a frozen block puts out is taken to be the same whenever it is asked for.
+void refuse_evaluation_that_draws(const LayerPrograms& programs, const ImportedLayer& layer) {
+  const auto& evaluation = programs.evaluation ? *programs.evaluation : programs.training;
+  if (!evaluation.draws_in_evaluation()) return;
+  throw InputError(programs.model->tensors.file(), 0,
+                   "random numbers in evaluation, in layer " + layer.name,
+                   "draws in training alone, as behind `if self.training`");
+}
+
 LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness randomness) {
   const ImportedLayer& layer = model->graph.layers[index];
   const auto programs = make_programs(model, index, randomness);
+  if (randomness == Randomness::kKeyed) refuse_evaluation_that_draws(*programs, layer);
   LayerSpec spec{.name = layer.name,
                  .block = BlockId{layer.block},
                  .parameters = {},
@@ -107,7 +124,7 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
         {buffer.name, model->tensors.copy(buffer.tensor), programs->training.momenta()[b]});
   }
   for (const ImportedType& type : layer.output_types) {
-    spec.output_bytes_per_sample.push_back(bytes_per_sample(type));
+    spec.output_bytes_per_sample.push_back(bytes_per_sample(type, model->tensors.file()));
   }
   spec.has_seams = programs->training.has_seams() &&
                    (!programs->evaluation || programs->evaluation->has_seams());
@@ -117,6 +134,65 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
   spec.varies_in_training = varies_in_training(layer, programs->training);
   spec.mixes_samples = layer.mixes_samples;
   return spec;
+}
+
+// Adds the names of the values that the argument holds.
+void add_values(const ImportedArgument& argument, std::set<std::string>& names) {
+  if (argument.kind == ImportedArgument::Kind::kValue) names.insert(argument.text);
+  for (const ImportedArgument& item : argument.items) add_values(item, names);
+}
+
+// What counts the labels that are not ignored: in the labels, or in what the loss makes of them.
+struct LabelCount {
+  SharedModel model;
+  std::vector<std::string> inputs{"labels"};
+  std::vector<std::string> outputs;
+  std::vector<ImportedNode> nodes = {};
+  std::vector<std::size_t> none = {};
+  std::optional<LayerProgram> program = std::nullopt;  // makes what is counted
+};
+
+// Returns the nodes of the loss that the value needs.
+std::vector<ImportedNode> nodes_for(const ImportedLoss& loss, const std::string& value) {
+  std::set<std::string> needed{value};
+  std::vector<ImportedNode> nodes;
+  for (auto node = loss.nodes.rbegin(); node != loss.nodes.rend(); ++node) {
+    const auto makes = [&](const ImportedResult& result) {
+      return std::any_of(result.names.begin(), result.names.end(),
+                         [&](const std::string& name) { return needed.contains(name); });
+    };
+    if (std::none_of(node->results.begin(), node->results.end(), makes)) continue;
+    for (const ImportedArgument& argument : node->arguments) add_values(argument, needed);
+    for (const auto& named : node->named_arguments) add_values(named.second, needed);
+    nodes.push_back(*node);
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+std::function<std::int64_t(const at::Tensor&)> make_label_count(const SharedModel& model) {
+  const ImportedLoss& loss = model->graph.loss;
+  auto count = std::make_shared<LabelCount>(LabelCount{.model = model, .outputs = {loss.counted}});
+  if (loss.counted != "labels") {
+    count->nodes = nodes_for(loss, loss.counted);
+    count->program.emplace(*model,
+                           ProgramSource{.inputs = count->inputs,
+                                         .input_positions = {0},
+                                         .samples = {},
+                                         .parameters = count->none,
+                                         .constants = loss.constants,
+                                         .buffers = count->none,
+                                         .nodes = count->nodes,
+                                         .outputs = count->outputs},
+                           Randomness::kKeyed);
+  }
+  return [count, ignored = *loss.ignored_label](const at::Tensor& labels) {
+    const RandomKey key;
+    const Tensors inputs{labels};
+    const at::Tensor counted =
+        count->program ? count->program->run({LayerId{0}, {}, inputs, key}).at(0) : labels;
+    return counted.ne(ignored).sum().item<std::int64_t>();
+  };
 }
 
 // The loss reads outputs of the last layer, and labels.
@@ -158,18 +234,14 @@ ModelSpec make_imported(std::shared_ptr<const ImportedModel> model, Randomness r
     spec.layers.push_back(make_layer(model, l, randomness));
   }
   spec.layers.back().loss = make_loss(model);
-  if (const std::optional<std::int64_t> ignored = graph.loss.ignored_label) {
-    spec.layers.back().count_labels = [ignored = *ignored](const at::Tensor& labels) {
-      return labels.ne(ignored).sum().item<std::int64_t>();
-    };
-  }
+  if (graph.loss.ignored_label) spec.layers.back().count_labels = make_label_count(model);
   for (const ImportedEdge& edge : graph.edges) {
     spec.edges.push_back({LayerId{edge.from}, LayerId{edge.to},
                           edge.carries_gradients ? EdgeKind::kGradient : EdgeKind::kDetached,
                           edge.outputs});
   }
   for (const ImportedInput& input : graph.inputs) {
-    spec.input_bytes_per_sample += bytes_per_sample(input.type);
+    spec.input_bytes_per_sample += bytes_per_sample(input.type, model->tensors.file());
   }
   return spec;
 }

@@ -275,6 +275,11 @@ bool LayerProgram::draws() const {
                      [](const ResolvedNode& node) { return node.draws(); });
 }
 
+bool LayerProgram::draws_in_evaluation() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const ResolvedNode& node) { return node.draws_in_evaluation(); });
+}
+
 // The normalisations have left the statistics of the call's samples where the running ones were.
 void LayerProgram::hand_out_statistics(const Tensors& values, const LayerCall& call) const {
   for (std::size_t b = 0; b < momenta_.size(); ++b) {

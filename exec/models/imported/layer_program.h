@@ -41,7 +41,8 @@ class LayerProgram {
   const std::vector<double>& momenta() const { return momenta_; }
   // True if each parameter is read by one operation that `run` tells a listener of.
   bool has_seams() const { return flow_.has_seams; }
-  bool draws() const;                                  // in training
+  bool draws() const;  // in training
+  bool draws_in_evaluation() const;
   std::size_t nodes() const { return nodes_.size(); }  // without those that were computed
 
  private:

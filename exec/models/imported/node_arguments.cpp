@@ -63,6 +63,9 @@ void NodeArguments::fill(c10::IValue& value, const ArgumentHole& hole, Tensors& 
     case ArgumentHole::Kind::kRealSize:
       value = static_cast<double>(hole.sizes.front().at(call.samples));
       return;
+    case ArgumentHole::Kind::kWrappedSize:
+      value = wrap_number(hole.sizes.front().at(call.samples));
+      return;
     case ArgumentHole::Kind::kSizes: {
       c10::List<std::int64_t> list;
       list.reserve(hole.sizes.size());

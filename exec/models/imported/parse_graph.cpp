@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "exec/models/imported/check_graph.h"
 #include "exec/models/imported/parse_nodes.h"
 #include "exec/models/imported/parse_witness.h"
 #include "profiles/error.h"
@@ -54,11 +55,11 @@ class GraphReader {
     read_edges(layers.size());
     for (const JsonCursor& layer : layers) read_layer(layer);
     if (graph_.layers.empty()) throw_empty();
-    check_ties();
     read_loss();
     if (const auto witness = fields_.optional("witness"); witness && !witness->is_null()) {
       graph_.witness = parse_witness(*witness, graph_.inputs.size(), tensors_);
     }
+    check_graph(graph_, fields_);
     fields_.finish();
     return std::move(graph_);
   }
@@ -274,34 +275,6 @@ class GraphReader {
     graph_.layers.push_back(std::move(layer));
   }
 
-  void check_ties() const {
-    const JsonCursor layers = fields_.required("layers");
-    std::vector<int> uses(graph_.parameters.size(), 0);
-    for (const ImportedLayer& layer : graph_.layers) {
-      for (const std::size_t p : layer.parameters) {
-        ++uses[p];
-        if (!graph_.parameters[p].tied.empty() && layer.parameters.size() > 1) {
-          layers.fail("layer " + json_string(layer.name) + " with a tied parameter beside others",
-                      "a layer of its own for each use of a tied parameter");
-        }
-      }
-    }
-    std::vector<int> keepers(graph_.buffers.size(), 0);
-    for (const ImportedLayer& layer : graph_.layers) {
-      for (const std::size_t b : layer.buffers) {
-        if (++keepers[b] == 1) continue;
-        layers.fail("the buffer " + json_string(graph_.buffers[b].name) + " in several layers",
-                    "each buffer in one layer");
-      }
-    }
-    for (std::size_t p = 0; p < uses.size(); ++p) {
-      if (uses[p] == 1) continue;
-      layers.fail("the parameter " + json_string(graph_.parameters[p].name) + " in " +
-                      std::to_string(uses[p]) + " layers",
-                  "each parameter in one layer");
-    }
-  }
-
   void read_loss() {
     const JsonCursor at = fields_.required("loss");
     JsonFields fields(at);
@@ -329,6 +302,11 @@ class GraphReader {
     if (!defined.contains(loss.result)) result.fail(result.describe(), "a value of the loss");
     if (const auto ignored = fields.optional("ignore_index"); ignored && !ignored->is_null()) {
       loss.ignored_label = ignored->integer(-kMost, kMost);
+    }
+    if (const auto counted = fields.optional("counted")) {
+      loss.counted = counted->text();
+      if (!defined.contains(loss.counted))
+        counted->fail(counted->describe(), "a value of the loss");
     }
     fields.finish();
   }

@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLargestCount = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kDigestDigits = 32;
 
 WitnessGradient parse_gradient(const JsonCursor& at, const TensorHeader& tensors) {
@@ -27,8 +27,8 @@ WitnessGradient parse_gradient(const JsonCursor& at, const TensorHeader& tensors
 WitnessCase parse_case(const JsonCursor& at, std::size_t inputs, const TensorHeader& tensors) {
   JsonFields fields(at);
   WitnessCase read;
-  read.count = fields.required("n").integer(1, kMost);
-  read.seed = static_cast<std::uint64_t>(fields.required("seed").integer(0, kMost));
+  read.count = fields.required("n").integer(1, kLargestCount);
+  read.seed = static_cast<std::uint64_t>(fields.required("seed").integer(0, kLargestCount));
   const JsonCursor given = fields.required("inputs");
   for (const JsonCursor& tensor : given.items()) {
     read.inputs.push_back(find_tensor(tensor, tensors).name);
@@ -55,7 +55,7 @@ Fingerprint parse_fingerprint(const JsonCursor& at) {
                    .vendor = fields.required("vendor").text(),
                    .aten = fields.required("aten").text(),
                    .mkl = fields.required("mkl").text(),
-                   .threads = fields.required("threads").integer(1, kMost)};
+                   .threads = fields.required("threads").integer(1, kLargestCount)};
   fields.finish();
   return read;
 }

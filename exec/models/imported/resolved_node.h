@@ -52,6 +52,8 @@ class ResolvedNode {
   const std::vector<std::size_t>& writes() const { return writes_; }  // slots, read too
   bool may_alias() const { return may_alias_; }  // a result may share memory with an argument
   bool draws() const { return kind_ != Kind::kPlain && kind_ != Kind::kStatistics; }
+  // Dropout does not.
+  bool draws_in_evaluation() const { return kind_ == Kind::kGenerator; }
   bool detaches() const;  // no gradient passes
   // The slots of the running statistics that the node keeps in training, and their momentum.
   const std::vector<std::size_t>& keeps() const { return keeps_; }

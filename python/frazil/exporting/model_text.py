@@ -129,11 +129,26 @@ def _loss(loss: Program) -> dict:
         "constants": [value.name for value in loss.constants],
         "nodes": encode_nodes(loss.nodes, lambda _node, _place, value: names.get(value, value.name)),
         "out": names.get(out, out.name),
-        "ignore_index": _ignore_index(loss),
+        **_ignored(loss, names),
     }
 
 
-def _ignore_index(loss: Program) -> Any:
-    """The label of which a loss takes no account in its mean; None if there is none."""
-    found = [argument(n.operation, n.arguments, n.keywords, "ignore_index") for n in loss.nodes if base_name(n.operation) in LOSSES]
-    return found[0] if found else None
+def _ignored(loss: Program, names: dict) -> dict:
+    """The label of which a loss takes no account in its mean, and the value that it is looked for in: the labels, or what is made of them alone."""
+    for node in loss.nodes:
+        if base_name(node.operation) not in LOSSES:
+            continue
+        ignored = argument(node.operation, node.arguments, node.keywords, "ignore_index")
+        target = argument(node.operation, node.arguments, node.keywords, "target")
+        is_known = _inputs_of(target, loss) == {loss.inputs[-1]}
+        return {"ignore_index": ignored, **({"counted": names.get(target, target.name)} if is_known else {})}
+    return {"ignore_index": None}
+
+
+def _inputs_of(value: Any, loss: Program) -> set:
+    """The inputs of the loss that a value is made of."""
+    needed = {value}
+    for node in reversed(loss.nodes):
+        if not needed.isdisjoint(node.makes()):
+            needed.update(node.reads())
+    return needed & set(loss.inputs)

@@ -15,10 +15,12 @@ namespace {
 const RandomKey kKey{.seed = 5, .step = 2, .micro_batch = MicroBatchId{1}};
 
 // The first layer of the small perceptron with other nodes; its result is "v2", eight wide.
-std::shared_ptr<const ImportedModel> with_nodes(const Json& nodes, const NamedTensors& more = {}) {
+std::shared_ptr<const ImportedModel> with_nodes(const Json& nodes, const NamedTensors& more = {},
+                                                const Json& evaluation = nullptr) {
   WrittenModel model = small_mlp();
   Json& layer = model.graph["layers"][0];
   layer["nodes"] = nodes;
+  layer["evaluation"] = evaluation;
   for (const auto& [name, tensor] : more) {
     layer["constants"].push_back("c" + std::to_string(model.graph["constants"].size()));
     model.graph["constants"].push_back({{"tensor", name}});
@@ -206,7 +208,7 @@ TEST(LayerProgram, ANodeWithoutGradientPassesNone) {
                         torch::autograd::grad({expected}, {parameters[0]}, {ones}).at(0)));
 }
 
-// The draws of a layer that drops three times.
+// The draws of a layer that drops three times, in training alone.
 std::shared_ptr<const ImportedModel> dropping() {
   Json first = make_node("aten::dropout", {value("v0"), 0.5, true}, "v5");
   first["random"] = 0;
@@ -215,8 +217,10 @@ std::shared_ptr<const ImportedModel> dropping() {
   second["out"] = {"v6", nullptr};
   Json third = make_node("aten::bernoulli.p", {value("v6"), 0.5}, "v7");
   third["random"] = 2;
-  return with_nodes(Json::array({linear(), first, second, third,
-                                 make_node("aten::add.Tensor", {value("v6"), value("v7")}, "v2")}));
+  const Json sum = make_node("aten::add.Tensor", {value("v6"), value("v7")}, "v2");
+  const Json doubled = make_node("aten::add.Tensor", {value("v0"), value("v0")}, "v2");
+  return with_nodes(Json::array({linear(), first, second, third, sum}), {},
+                    Json::array({linear(), doubled}));
 }
 
 TEST(LayerProgram, EachDrawOfALayerHasAKeyOfItsOwn) {
@@ -234,6 +238,27 @@ TEST(LayerProgram, EachDrawOfALayerHasAKeyOfItsOwn) {
   EXPECT_TRUE(at::equal(run_first(model, x), expected));
   const RandomKey other{.seed = 6, .step = 2, .micro_batch = MicroBatchId{1}};
   EXPECT_FALSE(at::equal(run_first(model, x, other), expected));
+}
+
+// What a frozen block puts out may come from a cache, so it must be the same each time.
+TEST(LayerProgram, RefusesWhatDrawsInEvaluationToo) {
+  Json noise = make_node("aten::bernoulli.p", {value("v0"), 0.5}, "v2");
+  noise["random"] = 0;
+  try {
+    make_imported(with_nodes(Json::array({linear(), noise})));
+    ADD_FAILURE() << "it was taken";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.found(), "random numbers in evaluation, in layer first");
+  }
+}
+
+TEST(LayerProgram, TakesASizeInPlaceOfATensor) {
+  const Json size = {{"size", "n"}};
+  const Json divided = make_node("aten::div.Tensor", {value("v0"), size}, "v2");
+  const ModelSpec model = make_imported(with_nodes(Json::array({linear(), divided})));
+  const Tensors parameters = initial_parameters(model, LayerId{0}, 0);
+  const at::Tensor x = some_input(3);
+  EXPECT_TRUE(at::equal(run_first(model, x), at::linear(x, parameters[0], parameters[1]) / 3));
 }
 
 TEST(LayerProgram, ASliceDrawsItsRowsOfTheWholeMicroBatch) {

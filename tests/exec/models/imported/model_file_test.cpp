@@ -151,6 +151,63 @@ TEST(ModelFile, RefusesArgumentsThatDoNotFitTheSchema) {
       {"2 results of aten::tanh"});
 }
 
+TEST(ModelFile, RefusesBlocksOutOfOrderWithoutLayersOrNames) {
+  const auto blocks = [](Json names, std::vector<int> of_layers) {
+    return [names, of_layers](WrittenModel& model) {
+      model.graph["blocks"] = names;
+      for (std::size_t l = 0; l < of_layers.size(); ++l) {
+        model.graph["layers"][l]["block"] = of_layers[l];
+      }
+    };
+  };
+  expect_refused(blocks({"a", "b"}, {1, 0}), {"\"first\" of block 1", "expected one of block 0"});
+  expect_refused(blocks({"a", "b", "c"}, {0, 2}),
+                 {"\"second\" of block 2", "expected one of block 0 or 1"});
+  expect_refused(blocks({"a", "b", "c"}, {0, 1}), {"no layer of block \"c\""});
+  expect_refused(blocks({"a", "a"}, {0, 1}), {"the block \"a\" again"});
+  expect_refused(blocks({"a", ""}, {0, 1}), {"a block without a name"});
+}
+
+TEST(ModelFile, RefusesAWitnessThatShowsLessThanItSeemsTo) {
+  const auto witness = [](const std::function<void(Json&)>& change) {
+    return [change](WrittenModel& model) {
+      add_mlp_witness(model);
+      change(model.graph["witness"]["cases"]);
+    };
+  };
+  expect_refused(witness([](Json& cases) { cases[1]["n"] = cases[0]["n"]; }),
+                 {"two cases of 4 samples"});
+  expect_refused(witness([](Json& cases) { cases[0]["outputs"] = Json::array(); }),
+                 {"a case without outputs"});
+}
+
+TEST(ModelFile, RefusesSizesThatNoMemoryHolds) {
+  for (const std::int64_t size : {std::int64_t{-5}, std::int64_t{1} << 62}) {
+    expect_refused(
+        [size](WrittenModel& model) {
+          model.graph["layers"][1]["output_types"][0]["shape"] = {"n", size, size};
+        },
+        {"a tensor with a dimension of "});
+  }
+}
+
+// A causal loss leaves out the first label of each sample.
+TEST(ModelFile, CountsTheLabelsThatTheLossReads) {
+  WrittenModel model = small_mlp();
+  Json& loss = model.graph["loss"];
+  const Json shifted =
+      make_node("aten::slice.Tensor", {value("labels"), 0, 1, std::int64_t{1} << 40}, "v90");
+  loss["nodes"].insert(loss["nodes"].begin(), shifted);
+  loss["counted"] = "v90";
+  const ModelSpec spec = make_imported(model.read());
+  const at::Tensor labels = at::tensor(std::vector<std::int64_t>{2, -100, 3, 1});
+  EXPECT_EQ(spec.layers.back().count_labels(labels), 2);
+  loss["counted"] = "labels";
+  EXPECT_EQ(make_imported(model.read()).layers.back().count_labels(labels), 3);
+  expect_refused([](WrittenModel& small) { small.graph["loss"]["counted"] = "v91"; },
+                 {"expected a value of the loss"});
+}
+
 TEST(ModelFile, RefusesValuesThatNothingMade) {
   expect_refused([](WrittenModel& m) { node_of(m, 0, 2)["args"][0] = value("v7"); },
                  {"\"v7\" in aten::tanh of a.module (model.py:31)", "$.layers[0].nodes[2]"});
