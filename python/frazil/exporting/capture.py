@@ -44,16 +44,11 @@ def capture(model: torch.nn.Module, inputs: tuple, refuses_functions: bool = Tru
     return _export(model, inputs, shapes, watch)
 
 
-def capture_loss(loss: Any, leaves: list, spec: Any, labels: torch.Tensor, dimensions: list) -> Any:
-    """The exported program of `loss(outputs, labels)`, a function of the tensors among the model's outputs and of the labels.
-
-    leaves, spec: what the model returned, flattened by torch's pytree; dimensions: of each tensor among the leaves, {dimension: polynomial}.
-    """
-    module = _LossOfLeaves(loss, leaves, spec)
+def capture_loss(loss: "LossOfLeaves", tensors: list, labels: torch.Tensor, dimensions: list) -> Any:
+    """The exported program of a loss over these tensors and labels; dimensions: of each tensor, {dimension: polynomial}."""
     batch = Dim("n", min=1)
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     shapes = ([{key: _dimension(size, batch) for key, size in one.items()} for one in dimensions], {0: batch})
-    return _export(module, (tensors, labels), shapes, contextlib.nullcontext())
+    return _export(loss, (tensors, labels), shapes, contextlib.nullcontext())
 
 
 @contextlib.contextmanager
@@ -69,7 +64,12 @@ def mode_of(model: torch.nn.Module, training: bool) -> Iterator[None]:
             module.training = mode
 
 
-class _LossOfLeaves(torch.nn.Module):
+class LossOfLeaves(torch.nn.Module):
+    """A loss as a function of the tensors among what the model returns, and of the labels.
+
+    leaves, spec: what the model returned, flattened by torch's pytree.
+    """
+
     def __init__(self, loss: Any, leaves: list, spec: Any):
         super().__init__()
         self.loss = loss

@@ -7,9 +7,10 @@ from typing import Any, Optional, Union
 
 import torch
 
-from .capture import capture, capture_loss, check_model, mode_of
+from .capture import LossOfLeaves, capture, capture_loss, check_model, mode_of
 from .evaluation import add_evaluation, is_same
 from .layers import Layers, make_layers
+from .mean_loss import check_mean
 from .model_text import ModelText, write_model_text
 from .program import Program, Value
 from .ranges import check_cuts, check_writes, cut, list_blocks, list_needed
@@ -98,7 +99,8 @@ def _read_loss(model: Any, inputs: tuple, program: Program, loss: Any, labels: t
         outputs = copy.deepcopy(model)(*(item.clone() for item in inputs))
     leaves, spec = torch.utils._pytree.tree_flatten(outputs)
     dimensions = [{i: size for i, size in enumerate(value.shape) if not isinstance(size, int)} for value in _tensors(program.outputs)]
-    translation = Translation(capture_loss(loss, leaves, spec, labels, dimensions), {})
+    call, tensors = LossOfLeaves(loss, leaves, spec), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    translation = Translation(capture_loss(call, tensors, labels, dimensions), {})
     recorded = translation.program
     if len(_tensors(recorded.outputs)) != 1 or recorded.outputs[0].shape != []:
         refuse("the loss is no single number")
@@ -107,6 +109,7 @@ def _read_loss(model: Any, inputs: tuple, program: Program, loss: Any, labels: t
     positions = [index for index, value in enumerate(recorded.inputs[:-1]) if value in used]
     if not positions:
         refuse("the loss reads nothing of what the model returns")
+    check_mean(program, recorded, positions, call, tensors, labels, dimensions)
     recorded.inputs = [recorded.inputs[index] for index in positions] + recorded.inputs[-1:]
     return _Read(recorded, translation.kept, positions)
 

@@ -7,13 +7,12 @@ import torch
 
 from .encoding import dtype_word, encode_nodes, schemas_of
 from .layers import Layer, Layers, batch_of, name_of_read
-from .operations import argument, base_name
+from .mean_loss import counted_value, ignored_label
 from .program import COUNTER, Program
 
 FORMAT = "frazil.model_file"
 VERSION = 1
 MEAN = "running_mean"
-LOSSES = ("cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d")
 
 
 @dataclass
@@ -134,21 +133,7 @@ def _loss(loss: Program) -> dict:
 
 
 def _ignored(loss: Program, names: dict) -> dict:
-    """The label of which a loss takes no account in its mean, and the value that it is looked for in: the labels, or what is made of them alone."""
-    for node in loss.nodes:
-        if base_name(node.operation) not in LOSSES:
-            continue
-        ignored = argument(node.operation, node.arguments, node.keywords, "ignore_index")
-        target = argument(node.operation, node.arguments, node.keywords, "target")
-        is_known = _inputs_of(target, loss) == {loss.inputs[-1]}
-        return {"ignore_index": ignored, **({"counted": names.get(target, target.name)} if is_known else {})}
-    return {"ignore_index": None}
-
-
-def _inputs_of(value: Any, loss: Program) -> set:
-    """The inputs of the loss that a value is made of."""
-    needed = {value}
-    for node in reversed(loss.nodes):
-        if not needed.isdisjoint(node.makes()):
-            needed.update(node.reads())
-    return needed & set(loss.inputs)
+    """The label that the mean leaves out, and where it is looked for if not in the labels themselves."""
+    value = counted_value(loss)
+    elsewhere = {} if value is None or value is loss.inputs[-1] else {"counted": names.get(value, value.name)}
+    return {"ignore_index": ignored_label(loss), **elsewhere}

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 SKIPPED = 77
-CASES = ("bits", "structure", "refused", "witnesses", "masks", "reader", "trained")
+CASES = ("bits", "structure", "refused", "losses", "witnesses", "masks", "reader", "trained")
 
 
 def main():

@@ -285,4 +285,5 @@ def first_classification(outputs, labels):
 
 
 def weighted_classification(outputs, labels):
-    return F.cross_entropy(outputs, labels, weight=torch.tensor([1.0, 2.0, 0.5]))
+    """The mean of losses that are weighted by their classes."""
+    return (F.cross_entropy(outputs, labels, reduction="none") * torch.tensor([1.0, 2.0, 0.5])[labels]).mean()

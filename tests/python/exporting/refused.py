@@ -68,18 +68,20 @@ INPUTS = (torch.linspace(-1, 1, 20).reshape(4, 5),)
 LABELS = torch.tensor([0, 1, 2, 0])
 
 
-class Refused(unittest.TestCase):
-    def expect(self, model, *parts, inputs=INPUTS, loss=classification, cuts="blocks"):
+class Refusing(unittest.TestCase):
+    def expect(self, model, *parts, inputs=INPUTS, labels=LABELS, loss=classification, cuts="blocks"):
         """The sentence has all these parts and no second line, and there is no file."""
         path = Path(FOLDER.name) / "refused.safetensors"
         path.unlink(missing_ok=True)
         with self.assertRaises(ExportRefused) as caught:
-            export_model(model, inputs, LABELS, loss, path, cuts)
+            export_model(model, inputs, labels, loss, path, cuts)
         for part in parts:
             self.assertIn(part, str(caught.exception))
         self.assertNotIn("\n", str(caught.exception))
         self.assertFalse(path.exists())
 
+
+class Refused(Refusing):
     def test_a_function_whose_backward_an_export_loses(self):
         self.expect(Between(Doubled.apply), "module middle (refused.py:", "Doubled, a torch.autograd.Function")
 
