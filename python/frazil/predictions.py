@@ -1,10 +1,10 @@
 """`export_predictions`: what a module of PyTorch gives for a data set, as files from which any library computes its metrics."""
 
 import contextlib
-from pathlib import Path
 from typing import Any, Iterator, Optional
 
 from .errors import FrazilError, bad_input
+from .output_path import check_output
 from .sample_files import SampleFiles
 from .shards import LABELS, DataFiles, ShardWriter
 
@@ -24,14 +24,14 @@ def export_predictions(
     The files hold a row for each sample: of a dict (or an output of transformers) its tensors under their names, of a tuple `output0`,
     `output1`, ..., of a tensor alone `output`, and `labels` where the data has them. `outputs` says which of them are kept; without it those
     whose first dimension is the batch. `batch` samples are run at once, where the module's parameters lie. Modes and gradients of the module
-    stay as they are. Raises FrazilError, and writes nothing, where the data is no data or the module fails.
+    stay as they are. Raises FrazilError, and writes nothing, where the data is no data or would be replaced, or the module fails.
     """
-    path = Path(path)
     if not hasattr(model, "named_modules"):
         raise FrazilError(f"found a {type(model).__name__}, expected a module of PyTorch", 2)
     if batch < 1:
         raise FrazilError(f"found a batch of {batch}, expected at least one sample", 2)
     samples = SampleFiles(data)
+    path = check_output(path, samples.paths)
     writer = ShardWriter(path, shard_bytes, "outputs")
     try:
         with _evaluation(model):

@@ -11,7 +11,7 @@ from .tensors import Tensor, count_bytes, open_tensors
 class SampleFiles:
     """The samples of one or several files of `export_data`, which follow one another as in training.
 
-    inputs: the names of the inputs in the order in which a model reads them; count: how many samples there are.
+    paths: the files; inputs: the names of the inputs in the order in which a model reads them; count: how many samples there are.
     """
 
     def __init__(self, data: Any):
@@ -19,11 +19,11 @@ class SampleFiles:
         paths = data.files if isinstance(data, DataFiles) else data if isinstance(data, (list, tuple)) else [data]
         if not paths:
             raise FrazilError("found no file of samples, expected one or several", 2)
-        self._paths = [Path(path) for path in paths]
+        self.paths = [Path(path) for path in paths]
         self._tensors: list = []
         self._ends: list = []
         self.count = 0
-        for path in self._paths:
+        for path in self.paths:
             tensors, metadata = open_tensors(path)
             if not self._tensors:
                 self.inputs = _names_of(path, tensors, metadata)
@@ -33,14 +33,14 @@ class SampleFiles:
     def _add(self, path: Path, tensors: dict) -> None:
         missing = [name for name in self._names if name not in tensors]
         if missing:
-            raise bad_input(path, f"no tensor {missing[0]}", f"{', '.join(self._names)}, as in {self._paths[0]}")
+            raise bad_input(path, f"no tensor {missing[0]}", f"{', '.join(self._names)}, as in {self.paths[0]}")
         counts = {name: tensors[name].shape[0] if tensors[name].shape else 0 for name in self._names}
         if len(set(counts.values())) != 1:
             raise bad_input(path, f"tensors of {', '.join(f'{count} samples ({name})' for name, count in counts.items())}", "equally many in each")
         for name in self._names if self._tensors else []:
             found, expected = ((one[name].kind, list(one[name].shape[1:])) for one in (tensors, self._tensors[0]))
             if found != expected:
-                raise bad_input(path, f"{found[0]} of shape {found[1]} as {name}", f"{expected[0]} of shape {expected[1]}, as in {self._paths[0]}")
+                raise bad_input(path, f"{found[0]} of shape {found[1]} as {name}", f"{expected[0]} of shape {expected[1]}, as in {self.paths[0]}")
         self._tensors.append(tensors)
         self.count += next(iter(counts.values()))
         self._ends.append(self.count)
@@ -51,7 +51,7 @@ class SampleFiles:
 
     def place(self, sample: int) -> Path:
         """The file in which a sample lies."""
-        return next(path for path, end in zip(self._paths, self._ends) if sample < end)
+        return next(path for path, end in zip(self.paths, self._ends) if sample < end)
 
     def _join(self, name: str, first: int, last: int) -> Tensor:
         parts, begin = [], 0

@@ -84,6 +84,19 @@ class Predictions(Stock):
         data = frazil.export_data(list(self.mask), self.folder / "bare.safetensors")
         self.assertEqual(frazil.export_predictions(nn.Linear(5, 2), data, self.path).tensors, {"output": ("F32", [2])})
 
+    def test_never_replace_the_data_that_they_are_made_of(self):
+        model = Words()
+        before = self.read(self.data)
+        whole = self.folder / "data.safetensors"
+        linked = self.folder / "linked.safetensors"
+        for path in (self.data.files[0], whole, linked):  # the parts of `whole` have the names of the data's
+            linked.symlink_to(self.data.files[1])
+            with self.assertRaisesRegex(frazil.FrazilError, r"found the name of a file .* that is read, too, expected another one than that of .*data-0000"):
+                frazil.export_predictions(model, self.data, path, shard_bytes=17 * 20)
+            linked.unlink()
+        for name, tensor in self.read(self.data).items():
+            self.assertTrue(torch.equal(tensor, before[name]))
+
     def test_that_cannot_be_made_are_refused_and_leave_nothing(self):
         self.refuse("found a dict, expected a module of PyTorch$", {}, self.data)
         self.refuse("found a batch of 0, expected at least one sample$", Words(), self.data, batch=0)
