@@ -10,7 +10,7 @@ from typing import Any
 
 from .answers import Comparison, GraphCut, HeldPlan, PlannerComparison, PlanStep, RankedPlan, Ranking, Trajectory, WhatIf
 from .dataset import export_data
-from .errors import FrazilError, NotFeasible
+from .errors import ExportRefused, FrazilError, NotFeasible
 from .predictions import export_predictions
 from .questions import ask, plan, simulate
 from .sample_order import sample_order
@@ -19,11 +19,12 @@ from .tensors import Tensor, read_tensors, write_tensors
 from .version import VERSION as __version__
 from .weights import load_weights
 
-EXPORTING = ("ExportRefused", "export_model", "keyed_mask")
+EXPORTING = ("export_model", "keyed_mask")
 
 __all__ = [
     "Comparison",
     "DataFiles",
+    "ExportRefused",
     "FrazilError",
     "GraphCut",
     "HeldPlan",
@@ -46,6 +47,8 @@ __all__ = [
     "simulate",
     "write_tensors",
 ]
+if importlib.util.find_spec("torch"):
+    __all__ += EXPORTING
 
 
 def __getattr__(name: str) -> Any:

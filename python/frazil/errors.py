@@ -25,6 +25,10 @@ class NotFeasible(FrazilError):
     """Exit code 3: nothing fits, or what was asked for does not; the answer says what is missing."""
 
 
+class ExportRefused(FrazilError):
+    """A model, its inputs or its loss that cannot be written to a model file; nothing has been written."""
+
+
 def bad_input(file: Any, found: str, expected: str) -> FrazilError:
     """The error of a file, or of an argument, that is not as it must be."""
     return FrazilError(f"{file}: found {found}, expected {expected}", 2, file=str(file), found=found, expected=expected)

@@ -10,7 +10,8 @@ from typing import Any, Iterator
 import torch
 from torch.export import Dim, export
 
-from .refusals import ExportRefused, refuse
+from ..errors import ExportRefused
+from .refusals import refuse
 
 SHORTEST_BATCH = 2  # torch.export takes a size of 1 for one that never changes
 PACKAGES = ("/torch/", "/frazil/exporting/")

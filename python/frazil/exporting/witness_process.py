@@ -12,8 +12,8 @@ from typing import Optional
 
 import torch
 
+from ..errors import ExportRefused
 from .fingerprint import MKL, branch_of_the_programs, branch_of_this_process, fingerprint
-from .refusals import ExportRefused
 from .witness import Question, answer
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -28,16 +28,25 @@ class Package(unittest.TestCase):
             ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 10))
 
     def test_imports_the_standard_library_alone(self):
-        code = "import sys; before = set(sys.modules); import frazil; [getattr(frazil, n) for n in frazil.__all__]\n"
+        code = "import sys; before = set(sys.modules); import frazil; [getattr(frazil, n) for n in frazil.__all__ if n not in frazil.EXPORTING]\n"
         code += "print(*sorted({m.partition('.')[0] for m in set(sys.modules) - before}))"
         told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
         self.assertEqual([name for name in told if name not in sys.stdlib_module_names and name != "frazil"], [])
+
+    def test_names_what_needs_pytorch_where_it_is_there(self):
+        told = "import sys, importlib.util as u; has = u.find_spec; u.find_spec = lambda name: {} if name == 'torch' else has(name)\n"
+        for found, expected in ((None, []), (1, ["export_model", "keyed_mask"])):
+            code = told.format(found) + "import frazil; print(*[name for name in frazil.__all__ if name in frazil.EXPORTING], 'torch' in sys.modules)"
+            names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+            self.assertEqual(names, [*expected, "False"])
 
     def test_exporting_without_pytorch_says_what_to_install(self):
         with mock.patch("importlib.util.find_spec", return_value=None):
             for name in frazil.EXPORTING:
                 with self.assertRaisesRegex(ImportError, rf"^frazil.{name} needs PyTorch: install frazil\[export\]$"):
                     getattr(frazil, name)
+        self.assertTrue(issubclass(frazil.ExportRefused, frazil.FrazilError))
+        self.assertEqual(frazil.ExportRefused("no").code, 2)
         with self.assertRaises(AttributeError):
             getattr(frazil, "export_modle")  # noqa: B009
 
