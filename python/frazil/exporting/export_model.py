@@ -85,6 +85,11 @@ def _make_layers(translation: Translation, blocks: list, finer: list, positions:
     ranges = cut(nodes, blocks, finer)
     if not ranges or not ranges[0].parameters():
         refuse("has no parameters that its outputs depend on")
+    if len({one.number for one in ranges}) < 2:
+        refuse(
+            f"makes one block ({ranges[0].block or ranges[0].unit or 'before'}), expected two or more, of which the last is the head: "
+            "put what repeats into a ModuleList, or its parts into a Sequential"
+        )
     check_writes(translation.shared_writes, {node: one for one in ranges for node in one.nodes})
     return make_layers(program, ranges, outputs)
 

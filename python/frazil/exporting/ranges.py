@@ -31,8 +31,13 @@ def list_blocks(model: torch.nn.Module) -> list:
             if isinstance(module, kind) and not is_inside:
                 outermost.append(f"{path}." if path else "")
         if outermost:
-            return [f"{prefix}{name}" for prefix in outermost for name, _ in model.get_submodule(prefix.rstrip(".")).named_children()]
-    return [name for name, _ in model.named_children()]
+            return [f"{prefix}{name}" for prefix in outermost for name in _children(model.get_submodule(prefix.rstrip(".")))]
+    return _children(model)
+
+
+def _children(module: torch.nn.Module) -> list:
+    """The names of all children; one that stands in several places has the names of all of them, as nodes that it runs have."""
+    return [name for name, child in module._modules.items() if child is not None]
 
 
 def check_cuts(model: torch.nn.Module, cuts: Any) -> list:

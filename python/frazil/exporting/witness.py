@@ -56,6 +56,8 @@ def _run(question: Question, inputs: tuple, labels: torch.Tensor, seed: int) -> 
         loss = question.loss(outputs, labels)
         if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
             refuse("the loss is no single number")
+        if not loss.isfinite():
+            refuse(f"the loss of {labels.shape[0]} samples is {loss.item()}, expected a finite number")
         loss.backward()
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
     named = dict(model.named_parameters(remove_duplicate=False))
@@ -63,6 +65,8 @@ def _run(question: Question, inputs: tuple, labels: torch.Tensor, seed: int) -> 
     for name, gradient in gradients:
         if gradient is None:
             refuse(f"the parameter {name} gets no gradient from PyTorch, though the graph reads it")
+        if not gradient.isfinite().all():
+            refuse(f"the gradient of the parameter {name} has numbers that are not finite")
     return {
         "n": labels.shape[0],
         "seed": seed,

@@ -127,6 +127,19 @@ class Refused(Refusing):
         self.expect(Between(lambda x: x), "at least 2 samples", inputs=(INPUTS[0][:1],))
         self.expect(Between(lambda x: x), "the same batch", inputs=(INPUTS[0][:3],))
 
+    def test_inputs_and_labels_of_types_that_no_data_file_holds(self):
+        words = torch.zeros(4, 5, dtype=torch.int32)
+        self.expect(nn.Embedding(3, 4), "the example: found example input 0 of int32, expected float32, int64, bool", inputs=(words,))
+        self.expect(Between(lambda x: x), "the example: found labels of int32", labels=LABELS.int())
+
+    def test_a_single_block(self):
+        self.expect(nn.Linear(5, 3), "makes one block (before), expected two or more")
+
+    def test_numbers_that_are_not_finite(self):
+        self.expect(Between(lambda x: x), "the example: found nan in example input 0", inputs=(INPUTS[0] / 0 * 0,))
+        self.expect(Between(lambda x: x - torch.inf), "the loss of 4 samples is nan, expected a finite number")
+        self.expect(Between(lambda x: (x * 0).sqrt()), "the gradient of the parameter first.weight has numbers that are not finite")
+
     def test_a_cut_at_no_module(self):
         self.expect(Between(lambda x: x), 'found the cut "midle"', cuts=["midle"])
 

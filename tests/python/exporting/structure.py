@@ -31,6 +31,20 @@ class Frozen(nn.Module):
         return self.blocks[1](self.blocks[0](x).relu())
 
 
+class Repeated(nn.Module):
+    """One layer in three places, and a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(5, 5)] * 3)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x).relu()
+        return self.head(x)
+
+
 class Structure(unittest.TestCase):
     def test_blocks_are_the_children_of_the_module_list(self):
         file = exported("bert")
@@ -58,7 +72,12 @@ class Structure(unittest.TestCase):
         self.assertEqual([entry["tensor"] for entry in entries if entry["tied"]], ["tokens.weight"] * 2)
 
     def test_layers_that_share_a_parameter_that_cannot_be_read_alone_are_one(self):
-        self.assertEqual(layer_names(export(Sample("scaled", Scaled(), INPUTS, LABELS, classification))), ["before"])
+        self.assertEqual(layer_names(export(Sample("scaled", Scaled(), INPUTS, LABELS, classification))), ["before", "head"])
+
+    def test_a_layer_that_is_used_again_and_again_does_not_take_the_head_along(self):
+        file = export(Sample("repeated", Repeated(), INPUTS, LABELS, classification))
+        self.assertEqual(layer_names(file), ["blocks.0", "head"])
+        self.assertEqual([len(layer["parameters"]) for layer in file.layers], [2, 2])
 
     def test_a_mask_travels_as_the_input_that_it_is_made_of(self):
         file = exported("bert")
