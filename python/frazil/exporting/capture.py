@@ -2,13 +2,17 @@
 
 import contextlib
 import inspect
+import io
 import logging
 import traceback
 import warnings
 from typing import Any, Iterator
+from unittest import mock
 
 import torch
+from torch._dynamo.exc import UserError, UserErrorType
 from torch.export import Dim, export
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 from ..errors import ExportRefused
 from .refusals import refuse
@@ -50,16 +54,14 @@ def capture(model: torch.nn.Module, inputs: tuple, refuses_functions: bool = Tru
     refuses_functions: whether a torch.autograd.Function in the forward is refused; the backward that it defines would be lost.
     """
     batch = Dim("n", min=1)
-    watch = _refuse_functions(model) if refuses_functions else contextlib.nullcontext()
-    shapes = _shapes_of(model, inputs, batch)
-    return _export(model, inputs, shapes, watch)
+    return _export(model, inputs, _shapes_of(model, inputs, batch), "the model", refuses_functions)
 
 
 def capture_loss(loss: "LossOfLeaves", tensors: list, labels: torch.Tensor, dimensions: list) -> Any:
     """The exported program of a loss over these tensors and labels; dimensions: of each tensor, {dimension: polynomial}."""
     batch = Dim("n", min=1)
     shapes = ([{key: _dimension(size, batch) for key, size in one.items()} for one in dimensions], {0: batch})
-    return _export(loss, (tensors, labels), shapes, contextlib.nullcontext())
+    return _export(loss, (tensors, labels), shapes, "the loss", refuses_functions=False)
 
 
 @contextlib.contextmanager
@@ -110,24 +112,75 @@ def _dimension(size: Any, batch: Any) -> Any:
     return None
 
 
-def _export(module: torch.nn.Module, arguments: tuple, shapes: Any, watch: Any) -> Any:
+def _export(module: torch.nn.Module, arguments: tuple, shapes: Any, whole: str, refuses_functions: bool) -> Any:
+    """whole: what the module is to the user."""
+    count = torch.utils._pytree.tree_leaves(arguments)[-1].shape[0]
+    place = Place(module, whole)
     try:
-        with watch, _quiet():
+        with place.follow(), _watch_sizes(place), _refuse_functions(place) if refuses_functions else contextlib.nullcontext(), _quiet():
             return export(module, arguments, dynamic_shapes=shapes, strict=False)
     except ExportRefused:
         raise
     except Exception as error:  # torch raises errors of many kinds
-        refuse(f"torch.export cannot record it: {_first_line(error)}", source=_source_of(error))
-        return None
+        if isinstance(error, UserError) and error.error_type is UserErrorType.CONSTRAINT_VIOLATION:
+            refuse(f"fixes the batch at {count} samples, expected code for any number of them, as x.shape[0] and -1 tell it", *place.fixed)
+        if isinstance(error, GuardOnDataDependentSymNode):
+            refuse("branches on, or counts by, the values of a tensor, which a recorded graph cannot hold", *place.now(_source_of(error)))
+        refuse(f"torch.export cannot record it: {_first_line(error)}", *place.now(_source_of(error)))
+    return None
+
+
+class Place:
+    """Where in a model an export is."""
+
+    def __init__(self, model: torch.nn.Module, whole: str):
+        self._paths = {module: path for path, module in model.named_modules()}
+        self._running: list = []
+        self._whole = whole
+        self.fixed = self.now("")  # where the batch lost its any size
+
+    def now(self, source: str) -> tuple:
+        """What `refuse` takes: the path of the module that runs, the line, what it is said of without a module."""
+        return self._running[-1] if self._running else "", source, self._whole
+
+    @contextlib.contextmanager
+    def follow(self) -> Iterator[None]:
+        def enter(module: Any, _: Any) -> None:
+            self._running.append(self._paths.get(module, ""))
+
+        def leave(*_: Any) -> None:
+            self._running.pop()
+
+        registered = torch.nn.modules.module
+        hooks = [registered.register_module_forward_pre_hook(enter), registered.register_module_forward_hook(leave)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+@contextlib.contextmanager
+def _watch_sizes(place: Place) -> Iterator[None]:
+    """Notes where a size that may be any becomes a number."""
+    original = ShapeEnv._set_replacement
+
+    def note(self: Any, symbol: Any, target: Any, message: str) -> None:
+        if target.is_number:
+            place.fixed = place.now(user_line(traceback.extract_stack()))
+        original(self, symbol, target, message)
+
+    with mock.patch.object(ShapeEnv, "_set_replacement", note):
+        yield
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps back what torch says of its own doings, such as the whole graph beside an error."""
+    """Keeps back what torch says of its own doings, such as the whole graph that it prints beside an error."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -151,27 +204,15 @@ def user_line(frames: Any) -> str:
 
 
 @contextlib.contextmanager
-def _refuse_functions(model: torch.nn.Module) -> Iterator[None]:
-    """Refuses each torch.autograd.Function that runs meanwhile, with the module that is running."""
-    paths = {module: path for path, module in model.named_modules()}
-    running: list = []
-
-    def enter(module: Any, _: Any) -> None:
-        running.append(paths.get(module, ""))
-
-    def leave(*_: Any) -> None:
-        running.pop()
-
-    registered = torch.nn.modules.module
-    hooks = [registered.register_module_forward_pre_hook(enter), registered.register_module_forward_hook(leave)]
-
+def _refuse_functions(place: Place) -> Iterator[None]:
+    """Refuses each torch.autograd.Function that runs meanwhile."""
     below = torch.autograd.function._SingleLevelFunction  # whose `apply` Function.apply calls, to which users may hold references
 
     def apply(cls: Any, *arguments: Any, **keywords: Any) -> Any:
         if cls.__module__.startswith("torch."):
             return super(below, cls).apply(*arguments, **keywords)
         source = user_line(traceback.extract_stack())
-        refuse(f"uses {cls.__name__}, a torch.autograd.Function, whose backward an export loses", running[-1] if running else "", source)
+        refuse(f"uses {cls.__name__}, a torch.autograd.Function, whose backward an export loses", *place.now(source))
         return None
 
     below.apply = classmethod(apply)
@@ -179,8 +220,6 @@ def _refuse_functions(model: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         del below.apply
-        for hook in hooks:
-            hook.remove()
 
 
 def _word(dtype: torch.dtype) -> str:

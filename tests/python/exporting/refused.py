@@ -1,5 +1,7 @@
 """What cannot be exported is refused in one sentence, and nothing is written."""
 
+import contextlib
+import io
 import unittest
 from pathlib import Path
 
@@ -64,6 +66,15 @@ def branch_on_values(x):
     return x if x.sum() > 0 else -x
 
 
+def fix_batch(x):
+    return x.view(4, 4)
+
+
+def line_of(function):
+    """The line of the only statement of a function."""
+    return function.__code__.co_firstlineno + 1
+
+
 INPUTS = (torch.linspace(-1, 1, 20).reshape(4, 5),)
 LABELS = torch.tensor([0, 1, 2, 0])
 
@@ -86,7 +97,17 @@ class Refused(Refusing):
         self.expect(Between(Doubled.apply), "module middle (refused.py:", "Doubled, a torch.autograd.Function")
 
     def test_a_branch_on_the_values_of_a_tensor(self):
-        self.expect(Between(branch_on_values), "refused.py:", "torch.export cannot record it", "data-dependent")
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            self.expect(Between(branch_on_values), f"module middle (refused.py:{line_of(branch_on_values)}): branches on, or counts by, the values of a tensor")
+        self.assertEqual(told.getvalue(), "")
+
+    def test_a_batch_that_is_fixed(self):
+        where = f"module middle (refused.py:{line_of(fix_batch)}): fixes the batch at 4 samples"
+        self.expect(Between(fix_batch), where)
+        self.expect(Between(lambda x: x * 2 if x.shape[0] == 4 else x), "module middle (refused.py:", "fixes the batch at 4 samples")
+        weights = torch.ones(4)
+        loss = lambda outputs, labels: (F.cross_entropy(outputs, labels, reduction="none") * weights).mean()  # noqa: E731
+        self.expect(Between(lambda x: x), "the loss (refused.py:", "fixes the batch at 4 samples", loss=loss)
 
     def test_a_size_that_depends_on_values(self):
         self.expect(Between(lambda x: x[x[:, 0] > 0]), "refused.py:", "depends on")
