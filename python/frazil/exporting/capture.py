@@ -126,7 +126,7 @@ def _export(module: torch.nn.Module, arguments: tuple, shapes: Any, whole: str, 
             refuse(f"fixes the batch at {count} samples, expected code for any number of them, as x.shape[0] and -1 tell it", *place.fixed)
         if isinstance(error, GuardOnDataDependentSymNode):
             refuse("branches on, or counts by, the values of a tensor, which a recorded graph cannot hold", *place.now(_source_of(error)))
-        refuse(f"torch.export cannot record it: {_first_line(error)}", *place.now(_source_of(error)))
+        refuse(f"torch.export cannot record it: {first_line(error)}", *place.now(_source_of(error)))
     return None
 
 
@@ -187,7 +187,8 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error of someone else says, in a line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 

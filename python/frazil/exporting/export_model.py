@@ -47,7 +47,10 @@ def export_model(
     text = _write_text(model, name or type(model).__name__, training, layers, read)
     _keep_unchanged(model, text)
     _tell_unused(model, text)
-    question = Question(model, loss, read.positions, make_batches(inputs, labels), _trained(model, text))
+    trained = [entry["name"] for entry in text.graph["parameters"] if entry["trainable"]]
+    if not trained:
+        refuse("has no parameter that trains: requires_grad is False for all that the loss depends on")
+    question = Question(model, loss, read.positions, make_batches(inputs, labels), list(dict.fromkeys(trained)))
     mark, cases = make_witness(question)
     named, tensors = name_tensors(cases)
     text.graph["witness"] = {"fingerprint": mark, "cases": named}
@@ -129,10 +132,6 @@ def _first_names(model: torch.nn.Module) -> dict:
 def _write_text(model: torch.nn.Module, name: str, training: Translation, layers: Layers, read: _Read) -> ModelText:
     wants = {key: parameter.requires_grad for key, parameter in model.named_parameters(remove_duplicate=False)}
     return write_model_text(name, training.program, layers, read.program, {**training.kept, **read.kept}, wants.__getitem__)
-
-
-def _trained(model: torch.nn.Module, text: ModelText) -> list:
-    return list(dict.fromkeys(entry["name"] for entry in text.graph["parameters"] if entry["trainable"]))
 
 
 def _keep_unchanged(model: torch.nn.Module, text: ModelText) -> None:

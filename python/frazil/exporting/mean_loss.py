@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from .capture import first_line
 from .operations import argument, base_name
 from .program import Program, Size, Value, flatten
 from .ranges import closure
@@ -114,8 +115,7 @@ def _compare(call: Any, tensors: list, labels: torch.Tensor, dimensions: list, i
             found = [(part(0, SAMPLES), (part(0, split), part(split, SAMPLES))) for split in SPLITS]
     except Exception as error:  # losses raise errors of many kinds
         if is_sure:
-            line = str(error).strip().partition("\n")[0]
-            refuse(f"the loss fails for a batch of {SAMPLES} samples, or for a part of it ({type(error).__name__}: {line})")
+            refuse(f"fails for {SAMPLES} samples with labels of the example, or for a part of them ({first_line(error)})", whole="the loss")
         return
     for split, ((whole, count), parts) in zip(SPLITS, found):
         mean = sum(loss * own for loss, own in parts) / max(count, 1)

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from .capture import mode_of
+from ..errors import ExportRefused
+from .capture import first_line, mode_of
 from .refusals import refuse
 from .tensor_file import raw_bytes
 
@@ -42,6 +43,11 @@ def answer(question: Question) -> list:
     torch.set_num_threads(1)
     try:
         return [_run(question, inputs, labels, SEED + index) for index, (inputs, labels) in enumerate(question.batches)]
+    except ExportRefused:
+        raise
+    except Exception as error:  # models raise errors of many kinds
+        refuse(f"fails as PyTorch runs it on the example or on the example without its last sample ({first_line(error)})")
+        return []
     finally:
         torch.set_num_threads(threads)
         torch.set_rng_state(state)

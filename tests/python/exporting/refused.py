@@ -153,6 +153,12 @@ class Refused(Refusing):
         self.expect(nn.Embedding(3, 4), "the example: found example input 0 of int32, expected float32, int64, bool", inputs=(words,))
         self.expect(Between(lambda x: x), "the example: found labels of int32", labels=LABELS.int())
 
+    def test_labels_that_the_loss_does_not_take(self):
+        self.expect(Between(lambda x: x), "the loss: fails for 8 samples", "(IndexError: Target 5 is out of bounds.)", labels=LABELS + 5)
+
+    def test_a_model_that_does_not_train(self):
+        self.expect(Between(lambda x: x).requires_grad_(False), "has no parameter that trains")
+
     def test_a_single_block(self):
         self.expect(nn.Linear(5, 3), "makes one block (before), expected two or more")
 

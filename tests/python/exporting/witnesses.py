@@ -1,12 +1,14 @@
 """The witness of a file finds graphs that are wrong, and says which kernels made it."""
 
+import contextlib
+import io
 import os
 import unittest
 from unittest import mock
 
 import torch
 from exported import differences, exported, export
-from frazil.exporting import capture
+from frazil.exporting import ExportRefused, capture
 from frazil.exporting.fingerprint import MKL, branch_of_this_process
 from models import Mlp, Sample, classification
 from refused import INPUTS, LABELS, Between, Doubled
@@ -73,3 +75,27 @@ class Witnesses(unittest.TestCase):
             file = export(Sample("child", Mlp(), INPUTS, LABELS, classification))
         self.assertEqual(file.graph["witness"]["fingerprint"]["mkl"], branch)
         self.assertEqual([case["n"] for case in file.graph["witness"]["cases"]], [4, 3])
+
+    def test_are_made_in_this_process_where_the_model_cannot_be_handed_to_another(self):
+        hooked = Mlp()
+        hooked.register_forward_hook(lambda module, inputs, outputs: outputs * 2)
+        parametrised = Mlp()
+        nn.utils.parametrizations.weight_norm(parametrised.layers[0])
+        attributed = Mlp()
+        attributed.scale = lambda: 2
+        for model, loss, advice in (
+            (hooked, classification, "make the model one that pickle takes"),
+            (parametrised, classification, "make the model one that pickle takes"),
+            (attributed, classification, "make the model one that pickle takes"),
+            (Mlp(), lambda outputs, labels: classification(outputs, labels), "define the loss by a name of its own in a module"),
+        ):
+            with mock.patch.dict(os.environ, {MKL: "COMPATIBLE"}), contextlib.redirect_stderr(io.StringIO()) as told:
+                file = export(Sample("here", model, INPUTS, LABELS, loss))
+            self.assertRegex(told.getvalue(), f"^frazil: {advice}.*, or start with MKL_CBWR=COMPATIBLE: .*\n$")
+            self.assertEqual(file.graph["witness"]["fingerprint"]["mkl"], branch_of_this_process())
+            self.assertEqual(differences(file), [])
+
+    def test_that_fail_in_another_process_are_refused_as_in_this_one(self):
+        for branch in (branch_of_this_process(), "COMPATIBLE"):
+            with mock.patch.dict(os.environ, {MKL: branch}), self.assertRaisesRegex(ExportRefused, "^the model: fails as PyTorch runs .* more than 1 value"):
+                export(Sample("single", nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)), (INPUTS[0][:2],), LABELS[:2], classification))
