@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Optional, Union
 
 from .errors import bad_input
+from .output_path import check_output
 from .shards import LABELS, DataFiles, ShardWriter
 
 
@@ -28,7 +29,7 @@ def export_data(
     `collate` makes a batch, of the same form, out of a list of at most `batch` samples, as that of a DataLoader does.
     Numbers become int64 or float32. Raises FrazilError, and writes nothing, where samples differ in names, types or shapes.
     """
-    path = Path(path)
+    path = check_output(path)
     writer = ShardWriter(path, shard_bytes)
     try:
         split = _Split(path, labels, inputs)

@@ -30,8 +30,9 @@ def export_predictions(
         raise FrazilError(f"found a {type(model).__name__}, expected a module of PyTorch", 2)
     if batch < 1:
         raise FrazilError(f"found a batch of {batch}, expected at least one sample", 2)
+    path = check_output(path)
     samples = SampleFiles(data)
-    path = check_output(path, samples.paths)
+    check_output(path, samples.paths)
     writer = ShardWriter(path, shard_bytes, "outputs")
     try:
         with _evaluation(model):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from .errors import bad_input
+from .output_path import check_output
 
 # Name in a file -> bytes of an element, code of `struct` (empty: it has no such number), names in PyTorch and numpy.
 KINDS = {
@@ -115,7 +116,7 @@ def write_tensors(path: Any, tensors: dict, metadata: Optional[dict] = None) -> 
     """Writes tensors by name (whatever `make_tensor` takes) and metadata (texts by name)."""
     made = {name: make_tensor(value) for name, value in tensors.items()}
     parts = {name: (tensor.kind, tensor.shape) for name, tensor in made.items()}
-    path = Path(path)
+    path = check_output(path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with unfinished.open("wb") as file:

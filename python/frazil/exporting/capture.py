@@ -17,35 +17,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, S
 from ..errors import ExportRefused
 from .refusals import refuse
 
-SHORTEST_BATCH = 2  # torch.export takes a size of 1 for one that never changes
-TYPES = (torch.float32, torch.int64, torch.bool)
 PACKAGES = ("/torch/", "/frazil/exporting/")
-
-
-def check_model(model: torch.nn.Module, inputs: tuple, labels: torch.Tensor) -> None:
-    """Refuses what no graph could show: parameters that are not float32, batches that do not fit, momentum None."""
-    for name, parameter in model.named_parameters():
-        if parameter.dtype != torch.float32:
-            refuse(f"the parameter {name} is {_word(parameter.dtype)}, expected float32")
-        if parameter.device.type != "cpu":
-            refuse(f"the parameter {name} lies on {parameter.device}, expected the CPU")
-    for path, module in model.named_modules():
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.track_running_stats and module.momentum is None:
-            refuse("averages its running statistics over all batches (momentum=None), expected a momentum", path)
-    _check_batch(inputs, labels)
-
-
-def _check_batch(inputs: tuple, labels: torch.Tensor) -> None:
-    if not inputs or not all(isinstance(item, torch.Tensor) and item.dim() > 0 for item in inputs):
-        refuse("example_inputs must be one or several tensors with the batch as their first dimension")
-    sizes = {item.shape[0] for item in (*inputs, labels)}
-    if len(sizes) != 1 or sizes.pop() < SHORTEST_BATCH:
-        refuse(f"example inputs and labels must hold the same batch, of at least {SHORTEST_BATCH} samples")
-    for name, item in [*((f"example input {place}", one) for place, one in enumerate(inputs)), ("labels", labels)]:
-        if item.dtype not in TYPES:
-            refuse(f"found {name} of {_word(item.dtype)}, expected {', '.join(map(_word, TYPES))}, as data files hold them", whole="the example")
-        if item.is_floating_point() and item.isnan().any() and item is not labels:
-            refuse(f"found nan in {name}, expected numbers", whole="the example")
 
 
 def capture(model: torch.nn.Module, inputs: tuple, refuses_functions: bool = True) -> Any:
@@ -221,7 +193,3 @@ def _refuse_functions(place: Place) -> Iterator[None]:
         yield
     finally:
         del below.apply
-
-
-def _word(dtype: torch.dtype) -> str:
-    return str(dtype).rpartition(".")[2]

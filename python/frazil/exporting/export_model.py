@@ -7,7 +7,9 @@ from typing import Any, Optional, Union
 
 import torch
 
-from .capture import LossOfLeaves, capture, capture_loss, check_model, mode_of
+from ..output_path import check_output
+from .capture import LossOfLeaves, capture, capture_loss, mode_of
+from .checks import check_example, check_model
 from .evaluation import add_evaluation, is_same
 from .layers import Layers, make_layers
 from .mean_loss import check_mean
@@ -37,10 +39,12 @@ def export_model(
     cuts: "blocks" makes each child of each outermost ModuleList a layer, which may be frozen; a list of module paths makes finer layers.
     The model is recorded as it trains: one that is in evaluation as a whole is put into training meanwhile; modules that are set apart stay so.
 
-    Raises ExportRefused, in one sentence, for what a file cannot hold; nothing is written then.
+    Raises ExportRefused, in one sentence, for what a file cannot hold, and FrazilError where `path` is no place for one; nothing is written then.
     """
-    inputs = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
-    check_model(model, inputs, labels)
+    path = check_output(path)
+    inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    check_model(model)
+    check_example(model, inputs, labels)
     finer = check_cuts(model, cuts)
     blocks = list_blocks(model)
     training, layers, read = _make_model(model, inputs, blocks, finer, loss, labels)
@@ -54,7 +58,6 @@ def export_model(
     mark, cases = make_witness(question)
     named, tensors = name_tensors(cases)
     text.graph["witness"] = {"fingerprint": mark, "cases": named}
-    path = Path(path)
     write_tensors(path, {**text.tensors, **tensors}, {"format": "pt", "frazil.model": json.dumps(text.graph, separators=(",", ":"))})
     return path
 

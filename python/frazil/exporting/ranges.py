@@ -45,8 +45,8 @@ def check_cuts(model: torch.nn.Module, cuts: Any) -> list:
     if cuts == "blocks":
         return []
     known = {path for path, _ in model.named_modules()}
-    for path in cuts:
-        if path not in known:
+    for path in [cuts] if isinstance(cuts, str) else cuts:
+        if isinstance(cuts, str) or path not in known:
             refuse(f'found the cut "{path}", expected "blocks" or paths of modules')
     return list(cuts)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from exported import FOLDER
+from frazil import FrazilError
 from frazil.exporting import ExportRefused, export_model
 from models import classification
 from torch import nn
@@ -153,6 +154,26 @@ class Refused(Refusing):
         self.expect(nn.Embedding(3, 4), "the example: found example input 0 of int32, expected float32, int64, bool", inputs=(words,))
         self.expect(Between(lambda x: x), "the example: found labels of int32", labels=LABELS.int())
 
+    def test_what_is_no_model(self):
+        self.expect(lambda x: x, "the model: found a function, expected a torch.nn.Module")
+        self.expect(torch.compile(Between(lambda x: x)), "the model: has been through torch.compile")
+        inside = Between(lambda x: x)
+        inside.first.compile()
+        self.expect(inside, "module first: has been through torch.compile")
+
+    def test_what_is_no_example(self):
+        model = Between(lambda x: x)
+        self.expect(model, "the example: found a list as labels", labels=[0, 1, 2, 0])
+        self.expect(model, "the example: found a tensor without dimensions as labels", labels=LABELS[0])
+        self.expect(model, "the example: found a dict as example input 0", inputs={"x": INPUTS[0]})
+        self.expect(model, "the model: its forward does not take 2 inputs by place (too many positional arguments)", inputs=INPUTS * 2)
+        self.expect(nn.Bilinear(5, 5, 3), "does not take 1 inputs by place (missing a required argument: 'input2')")
+
+    def test_a_path_that_is_no_place_for_a_file(self):
+        for path, told in ((FOLDER.name, "found a folder"), (f"{FOLDER.name}/nowhere/a.safetensors", "found no folder .*/nowhere, expected one")):
+            with self.assertRaisesRegex(FrazilError, f"^{path}: {told}"):
+                export_model(lambda: "is not looked at", INPUTS, LABELS, classification, path)
+
     def test_labels_that_the_loss_does_not_take(self):
         self.expect(Between(lambda x: x), "the loss: fails for 8 samples", "(IndexError: Target 5 is out of bounds.)", labels=LABELS + 5)
 
@@ -169,6 +190,7 @@ class Refused(Refusing):
 
     def test_a_cut_at_no_module(self):
         self.expect(Between(lambda x: x), 'found the cut "midle"', cuts=["midle"])
+        self.expect(Between(lambda x: x), 'found the cut "layers", expected "blocks" or paths of modules', cuts="layers")
 
     def test_a_loss_that_is_no_single_number(self):
         self.expect(Between(lambda x: x), "the loss is no single number", loss=lambda outputs, _: outputs)

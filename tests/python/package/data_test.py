@@ -5,6 +5,7 @@ import tracemalloc
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 import frazil
 from frazil.tensors import open_tensors
@@ -104,6 +105,17 @@ class Data(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no more"):
             frazil.export_data(broken(), self.path, shard_bytes=1)
         self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_that_have_no_place_are_refused_before_a_sample_is_taken(self):
+        def samples():
+            raise AssertionError("a sample was taken")
+            yield
+
+        self.refuse(r"^\S+: found a folder, expected the name of a file to be written$", samples(), self.folder)
+        self.refuse(r"nowhere/a: found no folder \S+/nowhere, expected one that is there$", samples(), self.folder / "nowhere/a")
+        self.refuse(r"found file name too long, expected the name of a file", samples(), self.folder / ("a" * 300))
+        with mock.patch("os.access", return_value=False):
+            self.refuse(r"found no right to write into \S+, expected", samples(), self.path)
 
     def test_that_are_not_alike_are_refused(self):
         self.refuse(r"found a data set without samples, expected at least one", [], self.path)
