@@ -36,6 +36,9 @@ class Families:
     def writers_of(self, value):
         return self._of(value).writers
 
+    def members_of(self, value):
+        return self._of(value).members
+
     def join(self, value, other):
         """`other`, just made, is a view of `value`."""
         mine, its = self._of(value), self._of(other)

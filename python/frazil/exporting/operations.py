@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from .program import Value, flatten
 from .refusals import refuse
 from .sizes import depends_on_batch
 
@@ -62,10 +63,11 @@ def draws(operation: Any, arguments: list, keywords: dict, path: str, source: st
     return True
 
 
-def written(operation: Any) -> list:
-    """Positions of the arguments that the operation changes."""
-    formals = enumerate(operation._schema.arguments)
-    return [position for position, formal in formals if formal.alias_info is not None and formal.alias_info.is_write]
+def changed_values(operation: Any, arguments: list, keywords: dict) -> list:
+    """The values among the arguments that the operation changes, those of `out=` too."""
+    formals = [formal for formal in operation._schema.arguments if formal.alias_info is not None and formal.alias_info.is_write]
+    items = flatten([argument(operation, arguments, keywords, formal.name) for formal in formals])
+    return [item for item in items if isinstance(item, Value)]
 
 
 def aliased(operation: Any) -> list:

@@ -9,7 +9,7 @@ from torch.export.graph_signature import InputKind
 
 from .capture import user_line
 from .families import Families
-from .operations import ASSERTIONS, NORMALISATIONS, aliased, base_name, draws, qualified_name, written
+from .operations import ASSERTIONS, NORMALISATIONS, aliased, base_name, changed_values, draws, qualified_name
 from .program import COUNTER, Node, Program, Size, Value
 from .recurrent import LayerCalls, is_split
 from .refusals import refuse
@@ -158,7 +158,7 @@ class Translation:
         if operation.namespace != "aten":
             refuse(f"calls {qualified_name(operation)}, which is no operation of PyTorch itself", path, source)
         arguments, keywords = self._loaded(list(node.args)), {key: self._loaded(value) for key, value in node.kwargs.items()}
-        if written(operation) and isinstance(node.args[0], torch.fx.Node) and self._is_counter(node.args[0]):
+        if any(value.tensor.endswith(COUNTER) for value in changed_values(operation, arguments, keywords)):
             return
         made = Node(operation, arguments, keywords, [], no_grad, path=path, source=source)
         if is_split(made):
@@ -184,10 +184,6 @@ class Translation:
         self.program.nodes.append(made)
         return made.outs
 
-    def _is_counter(self, node: Any) -> bool:
-        value = self.values.get(node)
-        return isinstance(value, Value) and value.tensor.endswith(COUNTER)
-
     def _add_outputs(self, node: Any, made: Node, path: str, source: str) -> None:
         fake = node.meta.get("val")
         carries = not made.no_grad and base_name(made.operation) not in DETACHING and any(value.carries for value in made.reads())
@@ -209,10 +205,9 @@ class Translation:
 
     def _note_memory(self, made: Node) -> None:
         operation = made.operation
-        changed = [made.arguments[position] for position in written(operation) if position < len(made.arguments)]
+        changed = changed_values(operation, made.arguments, made.keywords)
         for value in changed:
-            if value.kind not in ("node", "input"):
-                refuse(f"{qualified_name(operation)} changes {value.tensor or 'a constant'} in place", made.path, made.source)
+            self._refuse_state(made, value)
             if len(made.makes()) != 1:
                 refuse(f"{qualified_name(operation)} changes its operand and returns something else", made.path, made.source)
             shared = self.families.write(made, value, made.makes()[0])
@@ -223,6 +218,16 @@ class Translation:
             value = made.arguments[position] if position < len(made.arguments) else None
             for result in made.makes() if isinstance(value, Value) else []:
                 self.families.join(value, result)
+
+    def _refuse_state(self, made: Node, value: Value) -> None:
+        """Refuses a change of what the model keeps from step to step, by itself or through a view of it."""
+        operation = qualified_name(made.operation)
+        for member in self.families.members_of(value):
+            if member.kind not in ("node", "input"):
+                what = f"the {'parameter' if member.kind == 'parameter' else 'buffer'} {member.tensor}" if member.tensor else "a constant"
+                refuse(f"{operation} changes {what} in place, which a model file cannot hold", made.path, made.source)
+        if any(value is item for item in made.keywords.values()):
+            refuse(f"{operation} writes through out=, expected an operation that returns its result", made.path, made.source)
 
     def _loaded(self, item: Any) -> Any:
         if isinstance(item, (list, tuple)):

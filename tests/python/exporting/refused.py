@@ -63,6 +63,33 @@ class View(nn.Module):
         return self.blocks[2](made + other)
 
 
+class Keeping(nn.Module):
+    """Two linear layers with a parameter and a buffer that `change` may change while it runs."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.first = nn.Linear(5, 4)
+        self.scale = nn.Parameter(torch.ones(4))
+        self.register_buffer("average", torch.zeros(4))
+        self.last = nn.Linear(4, 3)
+        self.change = change
+
+    def forward(self, x):
+        x = self.first(x)
+        self.change(self, x)
+        return self.last((x - self.average) * self.scale)
+
+
+def average_by_out(model, x):
+    with torch.no_grad():
+        torch.lerp(model.average, x.mean(0), 0.1, out=model.average)
+
+
+def write_by_out(_, x):
+    with torch.no_grad():
+        torch.mul(x, 2.0, out=torch.zeros_like(x))
+
+
 def branch_on_values(x):
     return x if x.sum() > 0 else -x
 
@@ -127,6 +154,17 @@ class Refused(Refusing):
 
     def test_a_change_of_a_view_of_what_crosses_a_cut(self):
         self.expect(View(), "refused.py:", "changes in place a view")
+
+    def test_a_change_of_what_the_model_keeps(self):
+        self.expect(Keeping(average_by_out), "refused.py:", "aten::lerp.Scalar_out changes the buffer average")
+        self.expect(Keeping(lambda model, _: model.scale.detach().clamp_(-0.5, 0.5)), "refused.py:", "aten::clamp_ changes the parameter scale")
+        self.expect(Keeping(lambda model, _: model.average.view(2, 2)[0].add_(1.0)), "changes the buffer average")
+        self.expect(nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(5, 3))), "changes the buffer 0.parametrizations.weight.0._")
+        ids = torch.tensor([0, 1, 2, 0])
+        self.expect(nn.Sequential(nn.Embedding(4, 3, max_norm=1.0)), "aten::embedding_renorm_ changes the parameter 0.weight", inputs=(ids,))
+
+    def test_an_operation_that_writes_through_out(self):
+        self.expect(Keeping(write_by_out), "refused.py:", "aten::mul.out writes through out=")
 
     def test_autocast(self):
         def narrow(x):
