@@ -36,6 +36,30 @@ def capture_loss(loss: "LossOfLeaves", tensors: list, labels: torch.Tensor, dime
     return _export(loss, (tensors, labels), shapes, "the loss", refuses_functions=False)
 
 
+def check_loss(model: torch.nn.Module, loss: Any, outputs: Any, labels: torch.Tensor, recorded: Any) -> None:
+    """Refuses a loss that reads parameters by itself, whose gradient would be lost. outputs: without gradients; recorded: the loss's program."""
+    for value in recorded.parameters + recorded.buffers:
+        refuse(f"the loss has parameters or running statistics of its own ({value.tensor}), expected a function of outputs and labels")
+    with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+        result = loss(outputs, labels)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for leaf in _leaves(result.grad_fn) if isinstance(result, torch.Tensor) else []:
+        refuse(f"the loss reads {names.get(id(leaf), 'a tensor that requires gradients')} by itself, expected a function of outputs and labels")
+
+
+def _leaves(function: Any) -> Iterator[torch.Tensor]:
+    """The tensors to which autograd hands gradients from this function."""
+    waiting, seen = [function], {None}
+    while waiting:
+        function = waiting.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        if hasattr(function, "variable"):
+            yield function.variable
+        waiting.extend(following for following, _ in function.next_functions)
+
+
 @contextlib.contextmanager
 def mode_of(model: torch.nn.Module, training: bool) -> Iterator[None]:
     """Puts a model into a mode; training where it trains already leaves modules alone that are set apart. Puts all back."""

@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 import torch
 
 from ..output_path import check_output
-from .capture import LossOfLeaves, capture, capture_loss, mode_of
+from .capture import LossOfLeaves, capture, capture_loss, check_loss, mode_of
 from .checks import check_example, check_model
 from .evaluation import add_evaluation, is_same
 from .layers import Layers, make_layers
@@ -113,6 +113,7 @@ def _read_loss(model: Any, inputs: tuple, program: Program, loss: Any, labels: t
     call, tensors = LossOfLeaves(loss, leaves, spec), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     translation = Translation(capture_loss(call, tensors, labels, dimensions), {})
     recorded = translation.program
+    check_loss(model, loss, torch.utils._pytree.tree_unflatten(leaves, spec), labels, recorded)
     if len(_tensors(recorded.outputs)) != 1 or recorded.outputs[0].shape != []:
         refuse("the loss is no single number")
     recorded.nodes = list_needed(recorded, recorded.outputs)

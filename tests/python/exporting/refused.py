@@ -63,6 +63,17 @@ class View(nn.Module):
         return self.blocks[2](made + other)
 
 
+class Headed(nn.Module):
+    """A loss behind a layer of its own."""
+
+    def __init__(self, head):
+        super().__init__()
+        self.head = head
+
+    def forward(self, outputs, labels):
+        return classification(self.head(outputs), labels)
+
+
 class Keeping(nn.Module):
     """Two linear layers with a parameter and a buffer that `change` may change while it runs."""
 
@@ -232,6 +243,18 @@ class Refused(Refusing):
 
     def test_a_loss_that_is_no_single_number(self):
         self.expect(Between(lambda x: x), "the loss is no single number", loss=lambda outputs, _: outputs)
+
+    def test_a_loss_that_reads_parameters(self):
+        model = Between(lambda x: x)
+
+        def with_penalty(outputs, labels):
+            return classification(outputs, labels) + 0.1 * model.last.weight.pow(2).sum()
+
+        self.expect(model, "the loss reads last.weight by itself", loss=with_penalty)
+        self.expect(Between(lambda x: x), "the loss reads a tensor that requires gradients by itself", loss=with_penalty)
+        head = nn.Linear(3, 3)
+        self.expect(model, "the loss has parameters or running statistics of its own (loss.head.weight)", loss=Headed(head))
+        self.expect(model, "the loss has parameters or running statistics of its own", loss=Headed(head.requires_grad_(False)))
 
     def test_a_model_that_does_not_depend_on_parameters(self):
         self.expect(nn.Sequential(nn.Flatten()), "no parameters", loss=lambda outputs, _: outputs.mean())
