@@ -13,7 +13,7 @@ EXAMPLE = "the example"
 
 
 def check_model(model: Any) -> None:
-    """Refuses what no graph could show: compiled modules, parameters that are not float32, momentum None."""
+    """Refuses what no graph could show: compiled modules, parameters that are not float32 or have hooks, momentum None."""
     if not isinstance(model, torch.nn.Module):
         refuse(f"found a {type(model).__name__}, expected a torch.nn.Module")
     for path, module in model.named_modules():
@@ -26,6 +26,8 @@ def check_model(model: Any) -> None:
             refuse(f"the parameter {name} is {_word(parameter.dtype)}, expected float32 (model.float())")
         if parameter.device.type != "cpu":
             refuse(f"the parameter {name} lies on {parameter.device}, expected the CPU")
+        if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
+            refuse(f"the parameter {name} has a hook on its gradient, which a model file cannot hold")
 
 
 def check_example(model: torch.nn.Module, inputs: tuple, labels: Any) -> None:

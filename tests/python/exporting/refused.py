@@ -187,6 +187,14 @@ class Refused(Refusing):
     def test_parameters_of_another_type(self):
         self.expect(Between(lambda x: x).double(), "the parameter first.weight is float64, expected float32")
 
+    def test_hooks_on_the_gradients_of_parameters(self):
+        model = Between(lambda x: x)
+        hook = model.last.weight.register_hook(lambda gradient: gradient * 2)
+        self.expect(model, "the parameter last.weight has a hook on its gradient")
+        hook.remove()
+        model.first.bias.register_post_accumulate_grad_hook(lambda parameter: None)
+        self.expect(model, "the parameter first.bias has a hook on its gradient")
+
     def test_statistics_over_all_batches(self):
         self.expect(nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3, momentum=None)), "module 1:", "momentum=None")
 
