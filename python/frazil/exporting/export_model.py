@@ -10,7 +10,7 @@ import torch
 from ..output_path import check_output
 from .capture import LossOfLeaves, capture, capture_loss, check_loss, mode_of
 from .checks import check_example, check_model
-from .evaluation import add_evaluation, is_same
+from .evaluation import add_evaluation, check_flags, is_same
 from .layers import Layers, make_layers
 from .mean_loss import check_mean
 from .model_text import ModelText, write_model_text
@@ -79,8 +79,10 @@ def _make_model(model: Any, inputs: tuple, blocks: list, finer: list, loss: Any,
         other = Translation(capture(model, inputs), names, like=training)
     wanted = [_tensors(other.program.outputs)[index] for index in read.positions]
     used = [_tensors(training.program.outputs)[index] for index in read.positions]
-    if not is_same(list_needed(training.program, used), list_needed(other.program, wanted)):
-        add_evaluation(layers, _make_layers(other, blocks, finer, read.positions))
+    evaluated = list_needed(other.program, wanted)
+    check_flags(evaluated)
+    if not is_same(list_needed(training.program, used), evaluated, training.kept):
+        add_evaluation(layers, _make_layers(other, blocks, finer, read.positions), training.kept)
     return training, layers, read
 
 

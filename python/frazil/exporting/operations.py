@@ -16,6 +16,7 @@ RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 WITHOUT_KEY = ("rrelu", "rrelu_", "rrelu_with_noise", "randperm", "multinomial")
 ASSERTIONS = ("_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range", "sym_constrain_range_for_size")
 NORMALISATIONS = ("batch_norm", "_native_batch_norm_legit", "native_batch_norm", "cudnn_batch_norm", "instance_norm")
+TRAINING = ("training", "use_input_stats")  # of normalisations: whether they take the statistics of their input
 REDUCTIONS = (
     *("sum", "mean", "prod", "var", "std", "var_mean", "std_mean", "amax", "amin", "max", "min", "argmax", "argmin", "any", "all", "norm"),
     *("softmax", "log_softmax", "logsumexp", "cumsum", "cumprod", "sort", "topk", "median", "mode", "flip", "roll", "linalg_vector_norm"),
@@ -63,6 +64,24 @@ def draws(operation: Any, arguments: list, keywords: dict, path: str, source: st
     return True
 
 
+def flags_of(operation: Any) -> tuple:
+    """The arguments that say whether the operation trains, or how it does; the reader of a file sets the former."""
+    name = base_name(operation)
+    kinds = ((DROPOUTS, ("p", "train")), ((ATTENTION,), ("dropout_p",)), (NORMALISATIONS, TRAINING), (RECURRENT, ("train",)))
+    return next((flags for names, flags in kinds if name in names), ())
+
+
+def is_training(node: Any) -> bool:
+    """Whether the operation drops something, or normalises by statistics of the batch although it is given running ones."""
+    given = lambda name: argument(node.operation, node.arguments, node.keywords, name)  # noqa: E731
+    name = base_name(node.operation)
+    if name in DROPOUTS:
+        return bool(given("train") and given("p"))
+    if name == ATTENTION:
+        return bool(given("dropout_p"))
+    return name in NORMALISATIONS and given("running_mean") is not None and any(given(flag) for flag in TRAINING)
+
+
 def changed_values(operation: Any, arguments: list, keywords: dict) -> list:
     """The values among the arguments that the operation changes, those of `out=` too."""
     formals = [formal for formal in operation._schema.arguments if formal.alias_info is not None and formal.alias_info.is_write]
@@ -79,8 +98,7 @@ def mixes_samples(node: Any) -> bool:
     """Whether an output of a node may depend on other samples of the batch than its own, as far as its name and its sizes tell."""
     name = base_name(node.operation)
     if name in NORMALISATIONS:
-        trains = "training" if has_argument(node.operation, "training") else "use_input_stats"
-        return bool(argument(node.operation, node.arguments, node.keywords, trains))
+        return any(argument(node.operation, node.arguments, node.keywords, flag) for flag in TRAINING)
     if name not in REDUCTIONS or not node.reads():
         return False
     shape = node.reads()[0].shape

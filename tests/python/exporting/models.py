@@ -252,6 +252,20 @@ class Branching(nn.Module):
         return self.blocks[1](x if self.training else x * 0.5)
 
 
+class Switching(nn.Module):
+    """The same operations in evaluation, with other numbers: a scale and the degree of a norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(5, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, CLASSES)])
+
+    def forward(self, x):
+        x = self.blocks[0](x) * (torch.tensor([1.0, 2.0]) if self.training else torch.tensor([10.0, 5.0])).repeat(WIDTH // 2)
+        x = self.blocks[1](x).view(-1, 2, WIDTH // 2)
+        x = x + torch.cdist(x, x * 0.5, p=1.0 if self.training else 3.0).mean(2, keepdim=True)
+        return self.blocks[2](x.flatten(1))
+
+
 def ids_of(generator, words=WORDS):
     return torch.randint(0, words, (BATCH, TOKENS), generator=generator)
 
@@ -277,6 +291,7 @@ def own_samples():
         Sample("dropped_lstm", DroppedLstm(), (vectors,), classes, classification),
         Sample("encoder", Encoder(), (vectors, padding), classes, classification),
         Sample("branching", Branching(), (rows,), classes, classification),
+        Sample("switching", Switching(), (rows,), classes, classification),
     ]
 
 

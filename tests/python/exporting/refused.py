@@ -264,5 +264,16 @@ class Refused(Refusing):
         self.expect(model, "the loss has parameters or running statistics of its own (loss.head.weight)", loss=Headed(head))
         self.expect(model, "the loss has parameters or running statistics of its own", loss=Headed(head.requires_grad_(False)))
 
+    def test_what_works_in_evaluation_as_in_training(self):
+        self.expect(Between(lambda x: F.dropout(x, 0.5, training=True)), "module middle (refused.py:", "aten::dropout works in evaluation as in training")
+        mean, variance = torch.zeros(4), torch.ones(4)
+        self.expect(Between(lambda x: F.batch_norm(x, mean, variance, training=True)), "aten::batch_norm works in evaluation as in training")
+
+        def attend(x):
+            x = x.view(-1, 1, 2, 2)
+            return F.scaled_dot_product_attention(x, x, x, dropout_p=0.1).flatten(1)
+
+        self.expect(Between(attend), "aten::scaled_dot_product_attention works in evaluation as in training")
+
     def test_a_model_that_does_not_depend_on_parameters(self):
         self.expect(nn.Sequential(nn.Flatten()), "no parameters", loss=lambda outputs, _: outputs.mean())

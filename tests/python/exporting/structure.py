@@ -107,7 +107,7 @@ class Structure(unittest.TestCase):
         for name in samples():
             with self.subTest(model=name):
                 layers = [layer["name"] for layer in exported(name).layers if "evaluation" in layer]
-                self.assertEqual(layers, ["blocks.0"] if name == "branching" else [])
+                self.assertEqual(layers, {"branching": ["blocks.0"], "switching": ["blocks.0", "blocks.1"]}.get(name, []))
 
     def test_draws_are_counted_in_each_layer(self):
         for layer in exported("gpt").layers:
