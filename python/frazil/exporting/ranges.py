@@ -78,20 +78,23 @@ def cut(nodes: list, blocks: list, cuts: list) -> list:
     """Ranges of the active ones among these nodes: cut at the borders of blocks and of the modules of `cuts`, each with a parameter.
 
     A node that reads a parameter of several ranges is in a range without other parameters; if it reads others itself, the ranges from the
-    first to the last reader are one.
+    first to the last reader are one, with all readers of what those read.
     """
     ranges = _cut_at_modules([node for node in nodes if node.is_active], blocks, cuts)
     ranges = _merge_bare(ranges)
+    merged: set = set()
     while True:
         tied = tied_parameters(ranges)
-        inseparable = _first_inseparable(ranges, tied)
-        if inseparable:
-            ranges = _merge_readers(ranges, inseparable)
-            continue
         finer = [part for one in ranges for part in _isolate(one, tied)]
-        if len(finer) == len(ranges):
+        inseparable = _first_inseparable(finer, tied_parameters(finer))
+        if inseparable:
+            assert inseparable not in merged, "one range reads what was merged, and is not cut again"
+            merged.add(inseparable)
+            ranges = _merge_readers(finer, inseparable)
+        elif len(finer) == len(ranges):
             return ranges
-        ranges = finer
+        else:
+            ranges = finer
 
 
 def tied_parameters(ranges: list) -> set:
@@ -150,8 +153,15 @@ def _first_inseparable(ranges: list, tied: set) -> Any:
 
 
 def _merge_readers(ranges: list, parameter: Value) -> list:
-    places = [index for index, one in enumerate(ranges) if parameter in one.parameters()]
-    first, last = places[0], places[-1]
+    """The ranges, with those from the first reader of the parameter to the last as one, and so those of all that it reads: it is never cut."""
+    inside = {parameter}
+    while True:
+        places = [index for index, one in enumerate(ranges) if not inside.isdisjoint(one.parameters())]
+        first, last = places[0], places[-1]
+        wider = {value for one in ranges[first : last + 1] for value in one.parameters()}
+        if wider == inside:
+            break
+        inside = wider
     whole = Range(ranges[first].block, ranges[first].unit, number=ranges[first].number)
     whole.nodes = [node for one in ranges[first : last + 1] for node in one.nodes]
     return [*ranges[:first], whole, *ranges[last + 1 :]]

@@ -3,7 +3,7 @@
 import unittest
 
 import torch
-from exported import exported, export, samples
+from exported import differences, export, exported, samples
 from models import Mlp, Sample, classification
 from refused import INPUTS, LABELS
 from torch import nn
@@ -32,6 +32,7 @@ class Frozen(nn.Module):
 
 
 class Repeated(nn.Module):
+<<<<<<< HEAD
     """One layer in three places, and a head."""
 
     def __init__(self):
@@ -43,6 +44,22 @@ class Repeated(nn.Module):
         for block in self.blocks:
             x = block(x).relu()
         return self.head(x)
+=======
+    """One block three times, each time behind a shift that is shared, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(5, 4)
+        self.shift = nn.Parameter(torch.ones(4))
+        self.blocks = nn.ModuleList([nn.Linear(4, 4)] * 3)
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x + self.shift).relu()
+        return self.last(x)
+>>>>>>> 03780b4d (Layers that share parameters are merged with all that share what stands between them)
 
 
 class Structure(unittest.TestCase):
@@ -57,8 +74,6 @@ class Structure(unittest.TestCase):
         self.assertEqual(finer.graph["blocks"], ["before", "blocks.0", "blocks.1", "head"])
         self.assertEqual([layer["block"] for layer in finer.layers], [0, 1, 1, 1, 2, 2, 2, 3])
         self.assertIn("blocks.1.attention", layer_names(finer))
-        from exported import differences
-
         self.assertEqual(differences(finer, "by_layers"), [])
 
     def test_a_tied_table_is_alone_in_each_layer_that_reads_it(self):
@@ -78,6 +93,11 @@ class Structure(unittest.TestCase):
         file = export(Sample("repeated", Repeated(), INPUTS, LABELS, classification))
         self.assertEqual(layer_names(file), ["blocks.0", "head"])
         self.assertEqual([len(layer["parameters"]) for layer in file.layers], [2, 2])
+
+    def test_with_them_those_that_share_what_stands_between_are_one(self):
+        file = export(Sample("repeated", Repeated(), INPUTS, LABELS, classification))
+        self.assertEqual([len(layer["parameters"]) for layer in file.layers], [2, 3, 2])
+        self.assertEqual(differences(file), [])
 
     def test_a_mask_travels_as_the_input_that_it_is_made_of(self):
         file = exported("bert")
