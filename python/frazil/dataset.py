@@ -3,6 +3,7 @@
 Samples are taken one after the other and written as they come, so that memory holds one of them, or one batch of `collate`.
 """
 
+import sys
 from pathlib import Path
 from typing import Any, Callable, Iterator, Optional, Union
 
@@ -27,17 +28,22 @@ def export_data(
     the tuple, or a function of a sample; if nothing is said, it is the key `labels`, `label` or `y`, or the last of a tuple of two or more.
     `inputs` names the inputs of tuples in order (default: `input0`, `input1`, ...); of dicts it chooses keys and their order.
     `collate` makes a batch, of the same form, out of a list of at most `batch` samples, as that of a DataLoader does.
-    Numbers become int64 or float32. Raises FrazilError, and writes nothing, where samples differ in names, types or shapes.
+    Numbers become int64 or float32. Says on stderr if there are no labels. Raises FrazilError, and writes nothing, where samples differ in names, types or shapes.
     """
     path = check_output(path)
+    if batch < 1:
+        raise bad_input(path, f"batch={batch}", "a sample or more")
     writer = ShardWriter(path, shard_bytes)
     try:
         split = _Split(path, labels, inputs)
         for place, sample in _batches(dataset, collate, batch):
             writer.add(split.parts_of(place, sample), place, collate is not None)
-        return writer.finish()
+        data = writer.finish()
     finally:
         writer.clean()
+    if LABELS not in data.tensors:
+        print(f"frazil: {path} has no labels: predictions can be made of it, no training", file=sys.stderr)
+    return data
 
 
 def _samples(dataset: Any) -> Iterator:

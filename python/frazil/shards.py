@@ -33,6 +33,8 @@ class ShardWriter:
     """
 
     def __init__(self, path: Path, shard_bytes: int, role: str = "inputs"):
+        if shard_bytes < 1:
+            raise bad_input(path, f"shard_bytes={shard_bytes}", "a byte or more")
         self._path, self._shard_bytes, self._role = path, shard_bytes, role
         self._mine = f".{path.name}.{os.getpid()}"
         self._kinds: dict = {}  # of one sample: (kind, shape) by name
@@ -64,6 +66,9 @@ class ShardWriter:
 
     def _expect(self, kinds: dict, place: int) -> None:
         self._kinds = self._kinds or kinds
+        for name in kinds:
+            if not isinstance(name, str) or not name or "," in name or name == "__metadata__":
+                raise bad_input(self._path, f"{name!r} as the name of a tensor", "a text without commas, which divide the names in the file")
         for name, found in kinds.items():
             if name not in self._kinds:
                 raise bad_input(self._path, f"{name} in sample {place}", "it in all samples or in none")

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Data sets as files: every sample once and in order, in as many files as they need, within little memory."""
 
+import contextlib
+import io
 import tracemalloc
 import unittest
 from pathlib import Path
@@ -64,7 +66,11 @@ class Data(unittest.TestCase):
         self.assertEqual(open_tensors(self.path)[1]["inputs"], "mask,ids")
         self.assertEqual(self.read(frazil.export_data([(3, [1.5]), (4, [2.5])], self.path, labels=0)), {"input0": [[1.5], [2.5]], "labels": [3, 4]})
 
-    def test_without_labels_have_none(self):
+    def test_without_labels_have_none_and_say_so(self):
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            frazil.export_data([5, 6], self.path)
+            frazil.export_data([(5, 6)], self.path)
+        self.assertEqual(told.getvalue(), f"frazil: {self.path} has no labels: predictions can be made of it, no training\n")
         self.assertEqual(self.read(frazil.export_data([[1, 2]], self.path, labels=lambda sample: None, inputs=["a", "b"])), {"a": [1], "b": [2]})
         self.assertEqual(self.read(frazil.export_data([5, 6], self.path)), {"input0": [5, 6]})
 
@@ -105,6 +111,13 @@ class Data(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no more"):
             frazil.export_data(broken(), self.path, shard_bytes=1)
         self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_with_arguments_that_mean_nothing_are_refused(self):
+        self.refuse(r"found shard_bytes=0, expected a byte or more$", [1], self.path, shard_bytes=0)
+        self.refuse(r"found batch=0, expected a sample or more$", [1], self.path, batch=0)
+        for name in ("a,b", "", 3):
+            self.refuse(r"as the name of a tensor, expected a text without commas", [{name: 1}], self.path)
+            self.refuse(r"as the name of a tensor, expected a text without commas", [(1, 0)], self.path, inputs=[name])
 
     def test_that_have_no_place_are_refused_before_a_sample_is_taken(self):
         def samples():
