@@ -32,7 +32,6 @@ class Frozen(nn.Module):
 
 
 class Repeated(nn.Module):
-<<<<<<< HEAD
     """One layer in three places, and a head."""
 
     def __init__(self):
@@ -44,7 +43,9 @@ class Repeated(nn.Module):
         for block in self.blocks:
             x = block(x).relu()
         return self.head(x)
-=======
+
+
+class Shifted(nn.Module):
     """One block three times, each time behind a shift that is shared, too."""
 
     def __init__(self):
@@ -59,7 +60,6 @@ class Repeated(nn.Module):
         for block in self.blocks:
             x = block(x + self.shift).relu()
         return self.last(x)
->>>>>>> 03780b4d (Layers that share parameters are merged with all that share what stands between them)
 
 
 class Structure(unittest.TestCase):
@@ -95,7 +95,7 @@ class Structure(unittest.TestCase):
         self.assertEqual([len(layer["parameters"]) for layer in file.layers], [2, 2])
 
     def test_with_them_those_that_share_what_stands_between_are_one(self):
-        file = export(Sample("repeated", Repeated(), INPUTS, LABELS, classification))
+        file = export(Sample("shifted", Shifted(), INPUTS, LABELS, classification))
         self.assertEqual([len(layer["parameters"]) for layer in file.layers], [2, 3, 2])
         self.assertEqual(differences(file), [])
 
