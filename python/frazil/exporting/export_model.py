@@ -13,6 +13,7 @@ from .checks import check_example, check_model
 from .evaluation import add_evaluation, check_flags, is_same
 from .layers import Layers, make_layers
 from .mean_loss import check_mean
+from .mixing import note_mixing
 from .model_text import ModelText, write_model_text
 from .program import Program, Value
 from .ranges import check_cuts, check_writes, cut, list_blocks, list_needed
@@ -75,6 +76,7 @@ def _make_model(model: Any, inputs: tuple, blocks: list, finer: list, loss: Any,
         training = Translation(capture(model, inputs), names)
         read = _read_loss(model, inputs, training.program, loss, labels)
     layers = _make_layers(training, blocks, finer, read.positions)
+    note_mixing(layers, training.kept, inputs)
     with mode_of(model, training=False):
         other = Translation(capture(model, inputs), names, like=training)
     wanted = [_tensors(other.program.outputs)[index] for index in read.positions]

@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 
-from .operations import mixes_samples
 from .program import Node, Program, Value
 from .ranges import Range, closure
 from .refusals import refuse
@@ -26,7 +25,7 @@ class Layer:
     outputs: list = field(default_factory=list)
     inputs: list = field(default_factory=list)
     aliases: dict = field(default_factory=dict)
-    mixes_samples: bool = False
+    mixes_samples: bool = False  # note_mixing (mixing.py) sets it
     evaluation: list = field(default_factory=list)  # the nodes in evaluation mode, where they are others
 
     def kept(self, kind: str) -> list:
@@ -64,9 +63,6 @@ def make_layers(program: Program, ranges: list, outputs: list) -> Layers:
     _number(layers)
     edges = _join_edges(edges)
     _connect(program, layers, edges)
-    for layer in layers:
-        has_outer = any(value.carries and (not value.shape or value.shape[0] != "n") for value, _ in layer.outputs)
-        layer.mixes_samples = has_outer or any(mixes_samples(node) for node in layer.nodes)
     return Layers(blocks, layers, edges, outputs)
 
 

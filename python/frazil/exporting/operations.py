@@ -82,6 +82,12 @@ def is_training(node: Any) -> bool:
     return name in NORMALISATIONS and given("running_mean") is not None and any(given(flag) for flag in TRAINING)
 
 
+def without_dropout(operation: Any, arguments: list) -> list:
+    """The arguments with a rate of 0 where the operation drops something."""
+    rate = {**dict.fromkeys(DROPOUTS, "p"), ATTENTION: "dropout_p"}.get(base_name(operation))
+    return [0.0 if formal.name == rate else item for formal, item in zip(operation._schema.arguments, arguments)]
+
+
 def changed_values(operation: Any, arguments: list, keywords: dict) -> list:
     """The values among the arguments that the operation changes, those of `out=` too."""
     formals = [formal for formal in operation._schema.arguments if formal.alias_info is not None and formal.alias_info.is_write]

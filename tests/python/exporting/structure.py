@@ -5,8 +5,9 @@ import unittest
 import torch
 from exported import differences, export, exported, samples
 from models import Mlp, Sample, classification
-from refused import INPUTS, LABELS
+from refused import INPUTS, LABELS, Between
 from torch import nn
+from torch.nn import functional as F
 from witnesses import Scaled
 
 
@@ -122,6 +123,33 @@ class Structure(unittest.TestCase):
         self.assertTrue(all(file.tensors[file.graph["buffers"][place]["tensor"]].dtype is torch.int64 for place in counters))
         listed = [name for layer in file.layers for name in layer["buffers"]]
         self.assertEqual(sorted(listed), sorted(f"b{place}" for place in range(len(kinds))))
+
+    def test_layers_in_which_samples_see_each_other_say_so(self):
+        def attend(x, over_batch):
+            x = x[None] if over_batch else x[:, None]
+            return F.scaled_dot_product_attention(x, x, x).view(-1, 4)
+
+        mixing = {
+            "first": lambda x: x + x[:1],
+            "selected": lambda x: x + x.select(0, -1),
+            "attention": lambda x: x + attend(x, True),
+            "products": lambda x: x + torch.bmm(torch.softmax(x @ x.T, 1)[None], x[None])[0],
+            "joined": lambda x: torch.cat([x, x]).view(-1, 2, 4).sum(1),
+            "put": lambda x: x.index_put([torch.tensor([0])], x[1]),
+            "counted": lambda x: x / x.shape[0],
+            "largest": lambda x: x - x.amax(0),
+        }
+        apart = {
+            "relu": torch.relu,
+            "heads": lambda x: x + attend(x, False),
+            "products_apart": lambda x: x + torch.bmm(x[:, :, None], x[:, None]).sum(2),
+            "dropped": nn.Dropout(0.5),
+        }
+        for name, middle in [*mixing.items(), *apart.items()]:
+            with self.subTest(name):
+                file = export(Sample(name, Between(middle), (torch.zeros(4, 5),), LABELS, classification))
+                found = [layer["mixes_samples"] for layer in file.layers]
+                self.assertEqual(found, [name in mixing, False])
 
     def test_evaluation_is_written_where_it_is_another_program(self):
         for name in samples():
