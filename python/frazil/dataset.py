@@ -28,7 +28,8 @@ def export_data(
     the tuple, or a function of a sample; if nothing is said, it is the key `labels`, `label` or `y`, or the last of a tuple of two or more.
     `inputs` names the inputs of tuples in order (default: `input0`, `input1`, ...); of dicts it chooses keys and their order.
     `collate` makes a batch, of the same form, out of a list of at most `batch` samples, as that of a DataLoader does.
-    Numbers become int64 or float32. Says on stderr if there are no labels. Raises FrazilError, and writes nothing, where samples differ in names, types or shapes.
+    Numbers become int64 or float32. Says on stderr if there are no labels. Raises FrazilError, and writes nothing, where samples differ in
+    names, types or shapes.
     """
     path = check_output(path)
     if batch < 1:

@@ -37,11 +37,13 @@ def make_witness(question: Question) -> tuple:
             _expect_names(question)
             return _ask_child(question, branch)
         except _StaysHere as why:
+            cases = answer(question)
             print(
                 f"frazil: {why}, or start with {MKL}={branch}: the model could not be handed to another process, so the witness has the last "
                 "bits of this one, which may not be those of the programs",
                 file=sys.stderr,
             )
+            return {**fingerprint(mine), "threads": 1}, cases
     return {**fingerprint(mine), "threads": 1}, answer(question)
 
 

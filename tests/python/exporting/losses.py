@@ -53,14 +53,15 @@ def with_penalty(outputs, labels):
 
 class Losses(Refusing):
     def expect_no_mean(self, loss, labels=LABELS, model=Mlp, inputs=INPUTS):
-        self.expect(model(), "the loss is no mean over the labels: ", "the losses of micro-batches are averaged", loss=loss, labels=labels, inputs=inputs)
+        parts = ("the loss is no mean over the labels: ", "the losses of micro-batches are averaged")
+        self.expect(model(), *parts, loss=loss, labels=labels, inputs=inputs)
 
     def expect_mean(self, loss, labels=LABELS, model=Mlp, inputs=INPUTS):
         return export(Sample("mean", model(), inputs, labels, loss))
 
     def test_weights_of_classes_in_a_mean_are_refused_whatever_the_labels(self):
         for labels in (LABELS, torch.zeros(4, dtype=torch.int64)):
-            self.expect(Mlp(), "divides by the weights", "weight[labels]).mean()", labels=labels, loss=lambda o, y: F.cross_entropy(o, y, WEIGHT))
+            self.expect(Mlp(), "divides by the weights", "weight[labels]).mean()", labels=labels, loss=nn.CrossEntropyLoss(WEIGHT))
         self.expect_mean(lambda o, y: (single(o, y) * WEIGHT[y]).mean())
 
     def test_sums_and_sums_by_a_fixed_number_are_refused(self):

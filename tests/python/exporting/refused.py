@@ -137,7 +137,8 @@ class Refused(Refusing):
 
     def test_a_branch_on_the_values_of_a_tensor(self):
         with contextlib.redirect_stderr(io.StringIO()) as told:
-            self.expect(Between(branch_on_values), f"module middle (refused.py:{line_of(branch_on_values)}): branches on, or counts by, the values of a tensor")
+            where = f"module middle (refused.py:{line_of(branch_on_values)})"
+            self.expect(Between(branch_on_values), f"{where}: branches on, or counts by, the values of a tensor")
         self.assertEqual(told.getvalue(), "")
 
     def test_a_batch_that_is_fixed(self):

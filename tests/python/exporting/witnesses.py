@@ -96,6 +96,8 @@ class Witnesses(unittest.TestCase):
             self.assertEqual(differences(file), [])
 
     def test_that_fail_in_another_process_are_refused_as_in_this_one(self):
+        model = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+        told = "^the model: fails as PyTorch runs .* more than 1 value"
         for branch in (branch_of_this_process(), "COMPATIBLE"):
-            with mock.patch.dict(os.environ, {MKL: branch}), self.assertRaisesRegex(ExportRefused, "^the model: fails as PyTorch runs .* more than 1 value"):
-                export(Sample("single", nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)), (INPUTS[0][:2],), LABELS[:2], classification))
+            with mock.patch.dict(os.environ, {MKL: branch}), self.assertRaisesRegex(ExportRefused, told):
+                export(Sample("single", model, (INPUTS[0][:2],), LABELS[:2], classification))
