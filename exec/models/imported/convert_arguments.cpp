@@ -51,6 +51,15 @@ std::optional<std::int64_t> find_memory_format(const std::string& name) {
   return static_cast<std::int64_t>(found->second);
 }
 
+at::Tensor wrap(const at::Scalar& number) {
+  at::Tensor tensor =
+      at::scalar_tensor(number, at::TensorOptions().dtype(number.isFloatingPoint() ? at::kDouble
+                                                          : number.isBoolean()     ? at::kBool
+                                                                                   : at::kLong));
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
 // Converts one argument after the other.
 class Converter {
  public:
@@ -142,11 +151,11 @@ class Converter {
         add_hole({.kind = Hole::Kind::kTensor, .argument = index_, .slots = {take(argument)}});
         return {};
       case ArgumentKind::kInteger:
-        return wrap_number(argument.integer);
+        return wrap(argument.integer);
       case ArgumentKind::kReal:
-        return wrap_number(argument.real);
+        return wrap(argument.real);
       case ArgumentKind::kBool:
-        return wrap_number(argument.truth);
+        return wrap(argument.truth);
       case ArgumentKind::kSize:
         add_hole({.kind = Hole::Kind::kWrappedSize, .argument = index_, .sizes = {argument.size}});
         return {};
@@ -277,14 +286,7 @@ class Converter {
 
 }  // namespace
 
-at::Tensor wrap_number(const at::Scalar& number) {
-  at::Tensor tensor =
-      at::scalar_tensor(number, at::TensorOptions().dtype(number.isFloatingPoint() ? at::kDouble
-                                                          : number.isBoolean()     ? at::kBool
-                                                                                   : at::kLong));
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
-}
+at::Tensor wrap_number(std::int64_t number) { return wrap(number); }
 
 NodeValues convert_arguments(const ImportedNode& node, const c10::FunctionSchema& schema,
                              const Slots& slots, const std::string& file) {

@@ -4,7 +4,6 @@
 // fills.
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Scalar.h>
 
 #include <cstdint>
 #include <limits>
@@ -52,7 +51,7 @@ struct NodeValues {
 };
 
 // Returns a number in place of a tensor, which weighs as little in type promotion as a number does.
-at::Tensor wrap_number(const at::Scalar& number);
+at::Tensor wrap_number(std::int64_t number);
 
 // Throws InputError naming `file` and the node for an argument that the schema does not have or
 // that has another type, and for one that is missing. A flag for training that was recorded as set
