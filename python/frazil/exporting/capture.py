@@ -10,6 +10,7 @@ from typing import Any, Iterator
 from unittest import mock
 
 import torch
+import torch.utils.checkpoint
 from torch._dynamo.exc import UserError, UserErrorType
 from torch.export import Dim, export
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
@@ -206,6 +207,8 @@ def _refuse_functions(place: Place) -> Iterator[None]:
     below = torch.autograd.function._SingleLevelFunction  # whose `apply` Function.apply calls, to which users may hold references
 
     def apply(cls: Any, *arguments: Any, **keywords: Any) -> Any:
+        if cls is torch.utils.checkpoint.CheckpointFunction:
+            refuse("uses a reentrant checkpoint, expected use_reentrant=False", running[-1] if running else "", user_line(traceback.extract_stack()))
         if cls.__module__.startswith("torch."):
             return super(below, cls).apply(*arguments, **keywords)
         source = user_line(traceback.extract_stack())

@@ -21,6 +21,10 @@ def check_model(model: Any) -> None:
             refuse("has been through torch.compile, expected the module below it, as it was before", path)
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.track_running_stats and module.momentum is None:
             refuse("averages its running statistics over all batches (momentum=None), expected a momentum", path)
+        for name, item in vars(module).items():
+            if isinstance(item, torch.Tensor) and item.grad_fn is not None:
+                hint = "torch.nn.utils.weight_norm has a successor in torch.nn.utils.parametrizations"
+                refuse(f"keeps the result of an operation as {name}, expected it in forward ({hint})", path)
     for name, parameter in model.named_parameters():
         if parameter.dtype != torch.float32:
             refuse(f"the parameter {name} is {_word(parameter.dtype)}, expected float32 (model.float())")

@@ -79,7 +79,10 @@ def _make_model(model: Any, inputs: tuple, blocks: list, finer: list, loss: Any,
     note_mixing(layers, training.kept, inputs)
     with mode_of(model, training=False):
         other = Translation(capture(model, inputs), names, like=training)
-    wanted = [_tensors(other.program.outputs)[index] for index in read.positions]
+    returned = _tensors(other.program.outputs)
+    if max(read.positions) >= len(returned):
+        refuse("returns fewer tensors in evaluation than the loss reads in training")
+    wanted = [returned[index] for index in read.positions]
     used = [_tensors(training.program.outputs)[index] for index in read.positions]
     evaluated = list_needed(other.program, wanted)
     check_flags(evaluated)

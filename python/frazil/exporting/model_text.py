@@ -9,6 +9,8 @@ from .encoding import dtype_word, encode_nodes, schemas_of
 from .layers import Layer, Layers, batch_of, name_of_read
 from .mean_loss import counted_value, ignored_label
 from .program import COUNTER, Program
+from .refusals import refuse
+from .tensor_file import WORDS
 
 FORMAT = "frazil.model_file"
 VERSION = 1
@@ -63,6 +65,7 @@ def _name_tensors(values: list, kept: dict, text: ModelText) -> None:
     for position, value in enumerate(values):
         value.position = position
         value.tensor = value.tensor or f"frazil.constant.{position}"
+        _check_type(value, f"the {value.kind} {value.tensor}")
         text.tensors[value.tensor] = kept[value].contiguous()
 
 
@@ -80,7 +83,13 @@ def _list_parameters(layers: Layers, kept: Any, trainable: Any, text: ModelText)
     return entries, places
 
 
+def _check_type(value: Any, what: str) -> None:
+    if value.dtype not in WORDS:
+        refuse(f"{what} is {dtype_word(value.dtype)}, which a model file cannot hold")
+
+
 def _type(value: Any) -> dict:
+    _check_type(value, "a tensor that is handed from layer to layer")
     return {"dtype": dtype_word(value.dtype), "shape": list(value.shape)}
 
 

@@ -9,7 +9,7 @@ from torch.export.graph_signature import InputKind
 
 from .capture import user_line
 from .families import Families
-from .operations import ASSERTIONS, NORMALISATIONS, aliased, base_name, changed_values, draws, qualified_name
+from .operations import ASSERTIONS, NORMALISATIONS, aliased, argument, base_name, changed_values, draws, qualified_name
 from .program import COUNTER, Node, Program, Size, Value
 from .recurrent import LayerCalls, is_split
 from .refusals import refuse
@@ -160,6 +160,8 @@ class Translation:
         arguments, keywords = self._loaded(list(node.args)), {key: self._loaded(value) for key, value in node.kwargs.items()}
         if any(value.tensor.endswith(COUNTER) for value in changed_values(operation, arguments, keywords)):
             return
+        if argument(operation, arguments, keywords, "sparse"):
+            refuse(f"{qualified_name(operation)} has sparse gradients, expected sparse=False", path, source)
         made = Node(operation, arguments, keywords, [], no_grad, path=path, source=source)
         if is_split(made):
             self.values[node] = LayerCalls(name, arguments, lambda *call: self._add_call(made, *call)).split()

@@ -1,8 +1,10 @@
 """What cannot be exported is refused in one sentence, and nothing is written."""
 
 import contextlib
+import functools
 import io
 import unittest
+import warnings
 from pathlib import Path
 
 import torch
@@ -12,6 +14,7 @@ from frazil.exporting import ExportRefused, export_model
 from models import classification
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 class Doubled(torch.autograd.Function):
@@ -61,6 +64,17 @@ class View(nn.Module):
         other = self.blocks[1](made)
         view.mul_(2.0)
         return self.blocks[2](made + other)
+
+
+class Auxiliary(nn.Module):
+    """Two heads, of which one works in training only."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList([nn.Linear(5, 3), nn.Linear(5, 3)])
+
+    def forward(self, x):
+        return [head(x) for head in self.heads[: 2 if self.training else 1]]
 
 
 class Headed(nn.Module):
@@ -275,6 +289,27 @@ class Refused(Refusing):
             return F.scaled_dot_product_attention(x, x, x, dropout_p=0.1).flatten(1)
 
         self.expect(Between(attend), "aten::scaled_dot_product_attention works in evaluation as in training")
+
+    def test_fewer_outputs_in_evaluation_than_the_loss_reads(self):
+        self.expect(Auxiliary(), "returns fewer tensors in evaluation", loss=lambda outputs, labels: sum(classification(one, labels) for one in outputs))
+
+    def test_complex_constants(self):
+        turn = torch.zeros(2, dtype=torch.complex64)
+        self.expect(Between(lambda x: x + torch.view_as_real(turn).flatten()), "complex64, which a model file cannot hold")
+
+    def test_weights_that_are_made_before_forward(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = nn.Sequential(nn.utils.weight_norm(nn.Linear(5, 3)))
+        self.expect(model, "module 0: keeps the result of an operation as weight", "parametrizations")
+
+    def test_sparse_gradients(self):
+        ids = torch.tensor([0, 1, 2, 0])
+        self.expect(nn.Sequential(nn.Embedding(4, 3, sparse=True)), "module 0: aten::embedding has sparse gradients", inputs=(ids,))
+
+    def test_reentrant_checkpoints(self):
+        call = functools.partial(checkpoint, torch.tanh, use_reentrant=True)
+        self.expect(Between(call), "module middle (refused.py:", "a reentrant checkpoint, expected use_reentrant=False")
 
     def test_a_model_that_does_not_depend_on_parameters(self):
         self.expect(nn.Sequential(nn.Flatten()), "no parameters", loss=lambda outputs, _: outputs.mean())
