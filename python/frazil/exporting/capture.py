@@ -41,8 +41,11 @@ def check_loss(model: torch.nn.Module, loss: Any, outputs: Any, labels: torch.Te
     """Refuses a loss that reads parameters by itself, whose gradient would be lost. outputs: without gradients; recorded: the loss's program."""
     for value in recorded.parameters + recorded.buffers:
         refuse(f"the loss has parameters or running statistics of its own ({value.tensor}), expected a function of outputs and labels")
-    with torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        result = loss(outputs, labels)
+    try:
+        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+            result = loss(outputs, labels)
+    except Exception:  # check_mean tells of it
+        return
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for leaf in _leaves(result.grad_fn) if isinstance(result, torch.Tensor) else []:
         refuse(f"the loss reads {names.get(id(leaf), 'a tensor that requires gradients')} by itself, expected a function of outputs and labels")
@@ -208,7 +211,7 @@ def _refuse_functions(place: Place) -> Iterator[None]:
 
     def apply(cls: Any, *arguments: Any, **keywords: Any) -> Any:
         if cls is torch.utils.checkpoint.CheckpointFunction:
-            refuse("uses a reentrant checkpoint, expected use_reentrant=False", running[-1] if running else "", user_line(traceback.extract_stack()))
+            refuse("uses a reentrant checkpoint, expected use_reentrant=False", *place.now(user_line(traceback.extract_stack())))
         if cls.__module__.startswith("torch."):
             return super(below, cls).apply(*arguments, **keywords)
         source = user_line(traceback.extract_stack())
