@@ -119,16 +119,21 @@ Duration training_time(const std::vector<Epoch>& epochs, std::int64_t samples) {
   return time;
 }
 
-Duration transition_time(const std::vector<Epoch>& epochs) {
+Duration start_time() { return std::chrono::milliseconds(18'800 + 5'000 + 5'100); }
+
+Duration halving_time(int before) {
   using std::chrono::milliseconds;
-  Duration time = milliseconds(18'800 + 5'000 + 5'100);
+  if (before == 8) return milliseconds(13'000 + 4'100);
+  if (before == 4) return milliseconds(15'000 + 4'300);
+  if (before == 2) return milliseconds(11'000 + 3'800);
+  return Duration{0};
+}
+
+Duration transition_time(const std::vector<Epoch>& epochs) {
+  Duration time = start_time();
   int before = epochs.front().length;
   for (const Epoch& epoch : epochs) {
-    for (; before > epoch.length; before /= 2) {
-      if (before == 8) time += milliseconds(13'000 + 4'100);
-      if (before == 4) time += milliseconds(15'000 + 4'300);
-      if (before == 2) time += milliseconds(11'000 + 3'800);
-    }
+    for (; before > epoch.length; before /= 2) time += halving_time(before);
   }
   return time;
 }

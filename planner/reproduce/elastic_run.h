@@ -76,9 +76,13 @@ ParkStep simulate_shape(const EpochModel& model, const PipeTransformerShape& sha
 
 // Returns the time of all steps of the epochs, with `samples` samples per epoch.
 Duration training_time(const std::vector<Epoch>& epochs, std::int64_t samples);
-// Returns the time beside training that the published logs show: at the start 18.8 + 5 s to load
-// and build, and 5.1 s in the first batch; at the transitions K = 8 -> 4, 4 -> 2 and 2 -> 1 a gap
-// of 13, 15 and 11 s, and 4.1, 4.3 and 3.8 s in the first batch.
+// These are the times beside training that the published logs show. At the start: 18.8 + 5 s to
+// load and build, and 5.1 s in the first batch.
+Duration start_time();
+// At the transitions K = 8 -> 4, 4 -> 2 and 2 -> 1: a gap of 13, 15 and 11 s, and 4.1, 4.3 and
+// 3.8 s in the first batch. Other lengths were not published and take no time here.
+Duration halving_time(int before);
+// Returns the start and all transitions of a run.
 Duration transition_time(const std::vector<Epoch>& epochs);
 
 }  // namespace frazil

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "planner/reproduce/frazil_plans.h"
+#include "planner/reproduce/own_plans/own_tables.h"
 #include "planner/reproduce/pipetransformer_runs.h"
 #include "planner/reproduce/pipetransformer_tables.h"
 #include "planner/verbs/command_line.h"
@@ -26,9 +27,12 @@ ExitCode reproduce_pipetransformer(const Flags& values) {
   }
   const auto tables = reproduce_pipetransformer_tables();
   const auto runs = plan_runs(imagenet_training(), freeze_schedule(12, 1.0 / 3, 10));
-  print_answer(is_set(values, "json") ? fmt::format("{{\"tables\":{},\"runs\":{}}}\n",
-                                                    tables_json(tables), runs_json(runs))
-                                      : kLetters + print_tables(tables) + print_runs(runs));
+  const OwnComparison own = compare_own_plans();
+  const std::vector<OwnCase> cases = plan_cases();
+  print_answer(is_set(values, "json")
+                   ? fmt::format("{{\"tables\":{},\"runs\":{},\"own\":{}}}\n", tables_json(tables),
+                                 runs_json(runs), own_json(own, cases))
+                   : kLetters + print_tables(tables) + print_runs(runs) + print_own(own, cases));
   return ExitCode::kOk;
 }
 

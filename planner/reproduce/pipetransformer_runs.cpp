@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::int64_t kImagenetSamples = 1'281'167;
 constexpr std::int64_t kCifarSamples = 50'000;
+constexpr std::int64_t kSquadSamples = 87'600;
 
 }  // namespace
 
@@ -30,6 +31,14 @@ Training cifar_training(int classes) {
   return {.profile = make_rtx5000_vision(vit_b16(classes)),
           .pipeline_batch = 320,
           .samples = kCifarSamples};
+}
+
+Training squad_training() {
+  return {
+      .profile = make_rtx5000_bert(bert_large(), BertTask::kQuestionAnswering, /*sequence=*/256),
+      .pipeline_batch = 64,
+      .samples = kSquadSamples,
+      .cache_from = 5};
 }
 
 double speed_up(const std::vector<Epoch>& base, const std::vector<Epoch>& run,

@@ -10,6 +10,7 @@ namespace frazil {
 
 inline constexpr int kVitLayers = 12;
 inline constexpr int kPublishedEpochs = 10;
+inline constexpr int kSquadEpochs = 3;
 inline constexpr double kPublishedAlpha = 1.0 / 3;
 
 inline constexpr ElasticParts kAllParts{};
@@ -22,6 +23,8 @@ inline constexpr ElasticParts kWithoutReplicas{.auto_dp = false};
 Training imagenet_training();
 // Returns ViT-B/16 on CIFAR, 320 samples per pipeline.
 Training cifar_training(int classes);
+// Returns BERT-large on SQuAD 1.1, sequences of 256, 64 samples per pipeline.
+Training squad_training();
 // Returns L_f by epoch for `alpha` (AlphaFreeze in planner/freezing/freeze_policy.h).
 std::vector<int> freeze_schedule(int layers, double alpha, int epochs);
 

@@ -16,13 +16,11 @@ constexpr double kPerSample = (kForwardOf320 - kForwardOf64) / (320 - 64);
 constexpr double kToStart = kForwardOf64 - 64 * kPerSample;
 constexpr double kBackwardPerForward = 1.65;
 constexpr int kSamplesThatFit = 63;
-constexpr std::int64_t kDeviceMemory = std::int64_t{16} << 30;
-constexpr std::int64_t kContext = std::int64_t{867} << 20;  // bytes per process and device
 constexpr BytesPerSecond kDeviceBandwidth{448'000'000'000};
 constexpr int kUpdatePasses = 5;
 constexpr BytesPerSecond kPcie{15'754'000'000};
 constexpr std::int64_t kInfiniBand = 5'000'000'000;
-constexpr BytesPerSecond kCacheOfAProcess{2'200'000'000 / 8};
+constexpr BytesPerSecond kCacheOfAProcess{kCacheOfAHost.count / 8};
 constexpr std::int64_t kFloat = 4;
 constexpr int kLargestMicroBatch = 512;
 
@@ -84,7 +82,8 @@ double kept_bytes_per_work() {
   for (const ParameterUnit& unit : list_vision_units(vit_b16(1000))) {
     parameters += static_cast<double>(unit.parameters) * kFloat;
   }
-  const double room = static_cast<double>(kDeviceMemory - kContext) - 3 * parameters;
+  const double room =
+      static_cast<double>((kRtx5000Memory - kRtx5000Context).count) - 3 * parameters;
   return room / kSamplesThatFit / measured_work();
 }
 
@@ -143,7 +142,7 @@ Cluster make_rtx5000_cluster(int devices_per_host, int rings, int hosts) {
     for (int d = 0; d < devices_per_host; ++d) {
       cluster.devices.push_back({.name = "gpu" + std::to_string(h * devices_per_host + d),
                                  .host = HostId{h},
-                                 .memory_limit = Bytes{kDeviceMemory - kContext}});
+                                 .memory_limit = kRtx5000Memory - kRtx5000Context});
     }
   }
   for (std::size_t from = 0; from < cluster.devices.size(); ++from) {

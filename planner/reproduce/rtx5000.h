@@ -26,6 +26,9 @@
 namespace frazil {
 
 inline constexpr Duration kLaunchOfALayer{1'400'000};
+inline constexpr Bytes kRtx5000Memory{std::int64_t{16} << 30};
+inline constexpr Bytes kRtx5000Context{std::int64_t{867} << 20};  // per process and device
+inline constexpr BytesPerSecond kCacheOfAHost{2'200'000'000};
 
 // Makes the cluster. `rings` is the number of all-reduces that share the one InfiniBand adapter of
 // a host, as those of the stages of a pipeline do; each gets its share of the bandwidth.

@@ -1,0 +1,134 @@
+#include "planner/reproduce/own_plans/timed_walk.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/prediction/ranking.h"
+#include "planner/prediction/simulate_plan.h"
+#include "planner/reproduce/elastic_run.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Returns how many rings of all-reduces share a host's adapter: one for each device of a pipeline,
+// if there is another pipeline to reduce with.
+int count_rings(const Plan& plan) {
+  std::set<DeviceId> devices;
+  for (const Stage& stage : plan.pipelines.front().stages) {
+    devices.insert(stage.devices.begin(), stage.devices.end());
+  }
+  return plan.pipelines.size() > 1 ? static_cast<int>(devices.size()) : 1;
+}
+
+struct DeviceWork {
+  Duration passes{0};
+  Duration updates{0};
+};
+
+DeviceWork find_busiest(const Timeline& timeline) {
+  std::vector<DeviceWork> devices(static_cast<std::size_t>(timeline.devices));
+  for (const Span& span : timeline.spans) {
+    if (span.lane != Lane::kCompute) continue;
+    DeviceWork& work = devices[span.device.index()];
+    (span.action.kind == ActionKind::kUpdate ? work.updates : work.passes) += span.duration();
+  }
+  return *std::max_element(
+      devices.begin(), devices.end(),
+      [](const DeviceWork& a, const DeviceWork& b) { return a.passes < b.passes; });
+}
+
+// Splits one step that reads features of depth `read` and writes those of depth `written`, each 0
+// for none.
+TimeParts time_cached_step(const OwnTraining& training, const WalkSegment& segment, int read,
+                           int written) {
+  TimeParts parts = time_step(training, segment.plan, segment.what.mask, read);
+  const Duration reading = time_features(training, segment.plan, read);
+  parts.reading = std::max(kNoTime, reading - parts.total());
+  parts.writing = time_features(training, segment.plan, written);
+  return parts;
+}
+
+Duration time_transition(const OwnTraining& training, const WalkSegment& from,
+                         const WalkSegment& to) {
+  const Cluster cluster = make_own_cluster(training, 1);
+  const Activity trained = find_activity(training.profile, from.what.mask);
+  return price_transition(from.plan, to.plan, {training.profile, cluster}, trained, own_overhead())
+      .total;
+}
+
+}  // namespace
+
+Duration TimeParts::total() const {
+  return compute + updates + waits + reading + writing + transitions + start;
+}
+
+TimeParts& TimeParts::operator+=(const TimeParts& more) {
+  compute += more.compute;
+  updates += more.updates;
+  waits += more.waits;
+  reading += more.reading;
+  writing += more.writing;
+  transitions += more.transitions;
+  start += more.start;
+  return *this;
+}
+
+TimeParts operator*(TimeParts parts, Step steps) {
+  parts.compute *= steps;
+  parts.updates *= steps;
+  parts.waits *= steps;
+  parts.reading *= steps;
+  parts.writing *= steps;
+  parts.transitions *= steps;
+  parts.start *= steps;
+  return parts;
+}
+
+TimeParts time_step(const OwnTraining& training, const Plan& plan, const FreezeMask& mask,
+                    int depth) {
+  Plan masked = plan;
+  masked.mask = mask;
+  Activity activity = find_activity(training.profile, mask);
+  masked.cache_frozen_prefix =
+      depth > 0 && depth == count_frozen_prefix(training.profile, activity);
+  activity.cached = depth;
+  const Cluster cluster = make_own_cluster(training, count_rings(plan));
+  const SearchOptions asked = search_options(training);
+  const SimulatedStep step = simulate_step(masked, activity, {training.profile, cluster},
+                                           {.clip = asked.clip, .overlap = asked.overlap});
+  refuse_overflow(step.simulation.memory, cluster);
+  const DeviceWork busiest =
+      find_busiest(summarize(step, static_cast<int>(cluster.devices.size())).timeline);
+  const Duration waits = step.simulation.makespan - busiest.passes - busiest.updates;
+  return {.compute = busiest.passes, .updates = busiest.updates, .waits = waits};
+}
+
+Duration time_features(const OwnTraining& training, const Plan& plan, int depth) {
+  if (depth == 0) return kNoTime;
+  const auto of_sample = find_feature_bytes(training.profile, depth);
+  ENSURE(of_sample.has_value(), "features of some layers");
+  return transfer_time(make_own_store(training).memory, *of_sample, plan);
+}
+
+TimeParts time_walk(const OwnTraining& training, const Walk& walk) {
+  TimeParts parts;
+  parts.start = start_time();
+  for (std::size_t k = 0; k < walk.size(); ++k) {
+    const WalkSegment& segment = walk[k];
+    if (k > 0 && !(walk[k - 1].plan == segment.plan)) {
+      parts.transitions += time_transition(training, walk[k - 1], segment);
+    }
+    const int depth = segment.cache.features.depth;
+    const Step fills = std::min(segment.cache.left, segment.what.steps);
+    if (fills > 0) {
+      parts += time_cached_step(training, segment, segment.cache.source.depth, depth) * fills;
+    }
+    if (fills < segment.what.steps) {
+      parts += time_cached_step(training, segment, depth, 0) * (segment.what.steps - fills);
+    }
+  }
+  return parts;
+}
+
+}  // namespace frazil

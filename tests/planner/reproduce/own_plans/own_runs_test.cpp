@@ -1,0 +1,69 @@
+// Tests Frazil's own runs of published trainings against the trajectory that they follow, and
+// against each other.
+
+#include "planner/reproduce/own_plans/own_runs.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/reproduce/elastic_run.h"
+#include "planner/reproduce/pipetransformer_runs.h"
+#include "planner/reproduce/rtx5000.h"
+
+namespace frazil {
+namespace {
+
+OwnTraining vision_training() {
+  const Training theirs = imagenet_training();
+  return {.name = "ViT-B/16",
+          .profile = theirs.profile,
+          .batch_size = 800,
+          .micro_batch_sizes = {25, 50},
+          .samples = theirs.samples,
+          .frozen = freeze_schedule(kVitLayers, kPublishedAlpha, kPublishedEpochs),
+          .device_memory = kRtx5000Memory};
+}
+
+OwnTraining squad_on(Bytes device_memory) {
+  const Training theirs = squad_training();
+  return {.name = "BERT-large",
+          .profile = theirs.profile,
+          .batch_size = 128,
+          .micro_batch_sizes = {4, 8},
+          .samples = theirs.samples,
+          .frozen = freeze_schedule(24, kPublishedAlpha, kSquadEpochs),
+          .device_memory = device_memory};
+}
+
+TEST(OwnRuns, TakeWhatTheirTrajectoryTakesWherePipelinesAreOneDeviceLong) {
+  const OwnTraining training = vision_training();
+  const Cluster cluster = make_own_cluster(training, 1);
+  const PlannedTrajectory planned =
+      plan_trajectory({training.profile, cluster}, list_segments(training),
+                      {.search = search_options(training),
+                       .overhead = own_overhead(),
+                       .store = make_own_store(training)});
+  const OwnRuns runs = plan_own_runs(training);
+  EXPECT_EQ(runs.elastic.parts.total(), planned.best.total + start_time());
+  // One plan is held throughout, so that the search among fixed plans comes to the same.
+  EXPECT_EQ(runs.elastic.transitions, 0);
+  EXPECT_EQ(runs.fixed.parts, runs.elastic.parts);
+  EXPECT_EQ(runs.unfrozen.plans, "1 x 16 1f1b");
+}
+
+TEST(OwnRuns, BeatFixedPlansWhereOneDeviceHasRoomForTheFrozenModelAlone) {
+  const OwnRuns runs = plan_own_runs(squad_on(Bytes{std::int64_t{11} << 30}));
+  EXPECT_LT(runs.elastic.parts.total(), runs.fixed.parts.total());
+  EXPECT_LT(runs.fixed.parts.total(), runs.unfrozen.parts.total());
+  EXPECT_GT(runs.elastic.transitions, 0);
+  EXPECT_GE(runs.elastic.parts.transitions, halving_time(2) * runs.elastic.transitions);
+}
+
+TEST(OwnRuns, ASlowerCacheTakesLonger) {
+  OwnTraining training = vision_training();
+  const Duration fast = plan_elastic(training).parts.total();
+  training.cache_of_host = kCacheOfAHost;
+  EXPECT_GT(plan_elastic(training).parts.total(), fast);
+}
+
+}  // namespace
+}  // namespace frazil
