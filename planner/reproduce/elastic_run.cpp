@@ -41,12 +41,23 @@ ParkStep simulate_first_cut(const EpochModel& model, const PipeTransformerShape&
   return simulate_on_park(plan, model.profile, devices_per_host, shape.length);
 }
 
-Epoch simulate_epoch(const Training& training, int length, int frozen, std::optional<int> cached,
+// What of the frozen layers an epoch reads and writes.
+struct CacheUse {
+  std::optional<int> cached = std::nullopt;
+  bool fills = false;
+};
+
+Epoch simulate_epoch(const Training& training, int length, int frozen, const CacheUse& cache,
                      const ElasticParts& parts) {
-  const EpochModel model = make_epoch_model(training.profile, frozen, cached);
+  const EpochModel model = cache.fills ? make_filling_model(training.profile, frozen, cache.cached)
+                                       : make_epoch_model(training.profile, frozen, cache.cached);
   const int per_host = parts.auto_dp ? training.devices_per_host / length : 1;
   const int growth = training.batch_grows ? per_host : 1;
-  Epoch epoch{.frozen = frozen, .cached = cached, .length = length, .pipelines = kHosts * per_host};
+  Epoch epoch{.frozen = frozen,
+              .cached = cache.cached,
+              .fills = cache.fills,
+              .length = length,
+              .pipelines = kHosts * per_host};
   epoch.batch_size = kHosts * training.pipeline_batch * growth;
   const PipeTransformerShape shape{.length = length,
                                    .pipelines_per_host = per_host,
@@ -71,6 +82,13 @@ EpochModel make_epoch_model(const ModelProfile& profile, int frozen, std::option
   ENSURE(*cached <= frozen, "the cache holds what frozen layers make");
   EpochModel model{read_from_cache(profile, *cached), {}};
   model.mask = FreezeMask::frozen_prefix(blocks - *cached, BlockId{frozen - *cached});
+  return model;
+}
+
+EpochModel make_filling_model(const ModelProfile& profile, int frozen, std::optional<int> cached) {
+  ENSURE(cached.value_or(0) < frozen, "some features that the cache lacks");
+  EpochModel model = make_epoch_model(profile, frozen, cached);
+  model.profile = write_to_cache(model.profile, BlockId{frozen - cached.value_or(0)});
   return model;
 }
 
@@ -105,9 +123,10 @@ std::vector<Epoch> simulate_run(const Training& training, const std::vector<int>
   int before = 0;
   for (const int now : frozen) {
     if (parts.auto_pipe) length = find_length(training, length, now);
-    std::optional<int> cached;
-    if (parts.auto_cache && before >= training.cache_from) cached = before;
-    epochs.push_back(simulate_epoch(training, length, now, cached, parts));
+    CacheUse cache;
+    if (parts.auto_cache && before >= training.cache_from) cache.cached = before;
+    cache.fills = parts.auto_cache && now >= training.cache_from && now > before;
+    epochs.push_back(simulate_epoch(training, length, now, cache, parts));
     before = now;
   }
   return epochs;

@@ -37,6 +37,7 @@ struct ElasticParts {
 struct Epoch {
   int frozen = 0;                            // L_f
   std::optional<int> cached = std::nullopt;  // frozen layers whose features come from the cache
+  bool fills = false;                        // writes the features of all frozen layers to it
   int length = 8;                            // K
   int pipelines = 2;                         // R
   int batch_size = 1;                        // of all pipelines
@@ -55,9 +56,13 @@ struct EpochModel {
 // Freezes `frozen` layers, and replaces the first `cached` layers by a read from the cache.
 // Requires: cached <= frozen.
 EpochModel make_epoch_model(const ModelProfile& profile, int frozen, std::optional<int> cached);
+// The same where the features behind the frozen layers are also written to the cache. Requires:
+// cached < frozen.
+EpochModel make_filling_model(const ModelProfile& profile, int frozen, std::optional<int> cached);
 
 // Simulates every epoch; `frozen` holds L_f by epoch. An epoch reads the cached features of the
-// layers that were frozen in the epoch before, and fills the cache for the layers frozen in itself.
+// layers that were frozen in the epoch before. If more are frozen by now, it fills the cache with
+// the features of all of them, which the training process copies out of the device.
 std::vector<Epoch> simulate_run(const Training& training, const std::vector<int>& frozen,
                                 const ElasticParts& parts);
 

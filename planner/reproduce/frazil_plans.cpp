@@ -52,8 +52,10 @@ PlannedEpoch plan_epoch(const Training& training, const Epoch& theirs) {
   std::optional<OwnPlan> best;
   for (const bool cached : {false, true}) {
     if (cached && !theirs.cached) continue;
-    const EpochModel model =
-        make_epoch_model(training.profile, theirs.frozen, cached ? theirs.cached : std::nullopt);
+    const std::optional<int> read = cached ? theirs.cached : std::nullopt;
+    const EpochModel model = theirs.fills
+                                 ? make_filling_model(training.profile, theirs.frozen, read)
+                                 : make_epoch_model(training.profile, theirs.frozen, read);
     auto own = find_plan(model, training, theirs.batch_size);
     if (!own || (best && best->step <= own->step)) continue;
     best = std::move(own);

@@ -9,6 +9,8 @@
 namespace frazil {
 namespace {
 
+constexpr double kPlottedBaseline = 350;  // samples/s, read off Fig. 9
+
 // A plan of ViT-B/16 on two hosts.
 struct VitPlan {
   int length = 8;
@@ -145,6 +147,13 @@ ResultTable reproduce_ablation() {
   const auto ratio = [&](const ElasticParts& parts) {
     return speed_up(base, simulate_run(training, frozen, parts), training.samples);
   };
+  // Returns why a ratio to the simulated baseline is below one to the plotted baseline.
+  const auto over_plot = [&](const ElasticParts& parts) {
+    return fmt::format(
+        "the plot's baseline has {} samples/s where the log of the same plan has 411; over {} this "
+        "run is {:.2f}",
+        kPlottedBaseline, kPlottedBaseline, ratio(parts) * base.front().rate() / kPlottedBaseline);
+  };
   ResultTable table{.title = "Fig. 9: what each part adds, ViT-B/16 on ImageNet, alpha 1/3",
                     .unit = "speed-up over GPipe K 8, R 2",
                     .bar = 0.15};
@@ -153,11 +162,9 @@ ResultTable reproduce_ablation() {
        "it does strictly less than its baseline; no cause was published, and the released code "
        "cannot run it"},
       {"AutoPipe + AutoCache", 1.26, ratio(kWithoutReplicas), RowRole::kPrediction,
-       fmt::format("the plot's baseline has 350 samples/s where the log of the same plan has 411; "
-                   "over 350 this run is {:.2f}",
-                   ratio(kWithoutReplicas) * base.front().rate() / 350)},
+       over_plot(kWithoutReplicas)},
       {"AutoPipe + AutoDP", 2.27, ratio(kWithoutCache)},
-      {"all", 2.83, ratio(kAllParts)},
+      {"all", 2.83, ratio(kAllParts), RowRole::kPrediction, over_plot(kAllParts)},
   };
   return table;
 }
@@ -189,7 +196,8 @@ ResultTable reproduce_headline() {
   table.rows = {
       {"ImageNet, ViT-B/16, alpha 1/3", 2.83,
        wall_clock_speed_up(imagenet,
-                           freeze_schedule(kVitLayers, kPublishedAlpha, kPublishedEpochs))},
+                           freeze_schedule(kVitLayers, kPublishedAlpha, kPublishedEpochs)),
+       RowRole::kPrediction, "as the bar `all` of Fig. 9 above"},
       {"CIFAR-100, ViT-B/16, alpha 1/4", 2.44,
        wall_clock_speed_up(cifar100, freeze_schedule(kVitLayers, 1.0 / 4, kPublishedEpochs)),
        RowRole::kPrediction, "the times in the same row of the table give 2.83: it mixes runs"},

@@ -1,5 +1,6 @@
 #include "planner/reproduce/rtx5000.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -21,6 +22,8 @@ constexpr int kUpdatePasses = 5;
 constexpr BytesPerSecond kPcie{15'754'000'000};
 constexpr std::int64_t kInfiniBand = 5'000'000'000;
 constexpr BytesPerSecond kCacheOfAProcess{kCacheOfAHost.count / 8};
+constexpr int kCopiesOfARead = 3;
+constexpr BytesPerSecond kWritesOfAProcess{kCacheOfAProcess.count * kCopiesOfARead};
 constexpr std::int64_t kFloat = 4;
 constexpr int kLargestMicroBatch = 512;
 
@@ -196,6 +199,18 @@ ModelProfile read_from_cache(const ModelProfile& profile, int layers) {
   }
   rest.input_bytes_per_sample = features;
   return rest;
+}
+
+ModelProfile write_to_cache(const ModelProfile& profile, BlockId block) {
+  ModelProfile writing = profile;
+  const auto last = std::find_if(writing.layers.rbegin(), writing.layers.rend(),
+                                 [&](const Layer& layer) { return layer.block == block; });
+  ENSURE(last != writing.layers.rend(), "a block with layers");
+  const Bytes features = profile.edges.front().bytes(1);
+  for (CostSample& cost : last->costs) {
+    cost.forward_frozen += features * cost.micro_batch_size / kWritesOfAProcess;
+  }
+  return writing;
 }
 
 ModelProfile run_frozen_at_once(const ModelProfile& profile, int samples) {

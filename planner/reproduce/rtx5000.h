@@ -13,7 +13,10 @@
 //   links      15.754 and 5 GB/s; latencies are left out
 //   cache      2.2 GB/s of cached features per host with eight processes that each copy for
 //              themselves, the plateau of Fig. 9; each process reads an eighth of that rate,
-//              however many processes there are
+//              however many processes there are. Its read copies three times (segment, batch,
+//              device), of which a write does one, to the CPU, in the training process; the daemon
+//              does the others meanwhile. So a process writes at three times the rate: this is not
+//              fitted, and the epochs of Fig. 9 that write test it
 //   launches   1.4 ms for the forward of a unit in a pipeline's interpreter
 //              (planner/reproduce/launches.h), from 286 samples/s with 48 micro-batches, Fig. 11
 // Result rows from which a number was taken are marked as calibration (RowRole::kCalibration).
@@ -42,6 +45,10 @@ ModelProfile make_rtx5000_bert(const BertShape& shape, BertTask task, int sequen
 // embedding and these layers become one layer that reads the features (block 0). Requires:
 // 1 <= layers <= L.
 ModelProfile read_from_cache(const ModelProfile& profile, int layers);
+
+// Returns the profile where the outputs of the last layer of block `block` are written to the cache
+// before the next layer begins. Requires: that block is frozen.
+ModelProfile write_to_cache(const ModelProfile& profile, BlockId block);
 
 // Returns the profile where frozen layers run `samples` samples at once, ahead of their pipeline,
 // so that the micro-batches share the cost of starting the layers.
