@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/reproduce/headlines/headlines.h"
 #include "planner/reproduce/pipe_bd.h"
 #include "planner/reproduce/pipetransformer.h"
 #include "planner/reproduce/sailor/sailor.h"
@@ -33,6 +34,8 @@ constexpr std::array kTargets = {
            describe_pipetransformer_flags, reproduce_pipetransformer},
     Target{"pipe-bd", "simulate the speed-ups, breakdown and schedules of Pipe-BD",
            describe_pipe_bd_flags, reproduce_pipe_bd},
+    Target{"headlines", "simulate what papers about pipelines claim on their first page",
+           describe_headlines_flags, reproduce_headlines},
     Target{"sailor", "predict measured plans in Sailor's form, such as the 15 that came with it",
            describe_sailor_flags, reproduce_sailor},
 };
