@@ -22,6 +22,7 @@ struct OwnRow {
 
 struct OwnComparison {
   std::string title;
+  Bytes cache_of_host;  // the features that each host holds, under PipeTransformer too
   // GPipe, the best unfrozen plan, PipeTransformer, this project with PipeTransformer's rate of
   // caching, this project.
   std::vector<OwnRow> rows;
@@ -38,7 +39,8 @@ struct OwnComparison {
 struct OwnCase {
   std::string name;
   Bytes device_memory;
-  int fitting_samples = 0;  // count_fitting_samples()
+  std::vector<int> micro_batch_sizes;  // that the plans chose from
+  int fitting_samples = 0;             // count_fitting_samples()
   OwnRuns runs;
 };
 
@@ -47,9 +49,9 @@ std::vector<OwnCase> plan_cases();
 
 std::string print_own(const OwnComparison& comparison, const std::vector<OwnCase>& cases);
 // Returns {"title", "compute_limit", "rows": [{"name", "plans", "time_ns", "over_gpipe",
-// "over_unfrozen", "parts"}], "cases": [{"name", "device_memory_bytes", "fitting_samples",
-// "unfrozen", "fixed" and "elastic": {"plans", "time_ns", "parts"}}]}; "parts" are in ns, and stand
-// where they are known.
+// "over_unfrozen", "parts"}], "cases": [{"name", "device_memory_bytes",
+// "micro_batch_sizes", "fitting_samples", "unfrozen", "fixed" and "elastic": {"plans", "time_ns",
+// "parts"}}]}; "parts" are in ns, and stand where they are known.
 std::string own_json(const OwnComparison& comparison, const std::vector<OwnCase>& cases);
 
 }  // namespace frazil

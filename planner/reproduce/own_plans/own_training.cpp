@@ -53,6 +53,7 @@ SearchOptions search_options(const OwnTraining& training) {
   options.reduction = ReductionMode::kFast;
   options.overlap.emplace();
   options.clip = true;
+  options.recompute = true;
   return options;
 }
 

@@ -26,15 +26,19 @@ struct DeviceWork {
   Duration updates{0};
 };
 
-DeviceWork find_busiest(const Timeline& timeline) {
-  std::vector<DeviceWork> devices(static_cast<std::size_t>(timeline.devices));
-  for (const Span& span : timeline.spans) {
-    if (span.lane != Lane::kCompute) continue;
-    DeviceWork& work = devices[span.device.index()];
-    (span.action.kind == ActionKind::kUpdate ? work.updates : work.passes) += span.duration();
+DeviceWork find_busiest(const SimulatedStep& step, std::size_t devices) {
+  const TaskGraph& graph = step.lowered.graph;
+  std::vector<DeviceWork> works(devices);
+  for (TaskId task = 0; task < step.lowered.actions.size(); ++task) {
+    const auto& [device, lane] = graph.lanes()[graph.lane_of()[task]];
+    if (lane != Lane::kCompute) continue;
+    DeviceWork& work = works[device.index()];
+    const bool is_update = step.lowered.actions[task].kind == ActionKind::kUpdate;
+    (is_update ? work.updates : work.passes) +=
+        step.simulation.end[task] - step.simulation.start[task];
   }
   return *std::max_element(
-      devices.begin(), devices.end(),
+      works.begin(), works.end(),
       [](const DeviceWork& a, const DeviceWork& b) { return a.passes < b.passes; });
 }
 
@@ -98,8 +102,7 @@ TimeParts time_step(const OwnTraining& training, const Plan& plan, const FreezeM
   const SimulatedStep step = simulate_step(masked, activity, {training.profile, cluster},
                                            {.clip = asked.clip, .overlap = asked.overlap});
   refuse_overflow(step.simulation.memory, cluster);
-  const DeviceWork busiest =
-      find_busiest(summarize(step, static_cast<int>(cluster.devices.size())).timeline);
+  const DeviceWork busiest = find_busiest(step, cluster.devices.size());
   const Duration waits = step.simulation.makespan - busiest.passes - busiest.updates;
   return {.compute = busiest.passes, .updates = busiest.updates, .waits = waits};
 }

@@ -194,6 +194,8 @@ TEST(PipeTransformerReproduction, TheVerbAnswersInJsonAndTakesNoData) {
   EXPECT_EQ(answer.at("tables").at(0).at("bar"), 0.1);
   EXPECT_EQ(answer.at("tables").at(0).at("rows").at(0).at("role"), "calibration");
   EXPECT_EQ(answer.at("runs").at(0).at("epochs").size(), 10U);
+  EXPECT_EQ(answer.at("own").at("rows").size(), 5U);
+  EXPECT_FALSE(answer.at("own").at("cases").empty());
 
   const Outcome refused = folder.run("reproduce", "pipetransformer --data .");
   EXPECT_EQ(refused.code, 2);

@@ -47,11 +47,14 @@ TEST(OwnRuns, TakeWhatTheirTrajectoryTakesWherePipelinesAreOneDeviceLong) {
   // One plan is held throughout, so that the search among fixed plans comes to the same.
   EXPECT_EQ(runs.elastic.transitions, 0);
   EXPECT_EQ(runs.fixed.parts, runs.elastic.parts);
-  EXPECT_EQ(runs.unfrozen.plans, "1 x 16 1f1b");
+  EXPECT_TRUE(runs.unfrozen.plans.starts_with("1 x 16 ")) << runs.unfrozen.plans;
 }
 
-TEST(OwnRuns, BeatFixedPlansWhereOneDeviceHasRoomForTheFrozenModelAlone) {
+TEST(OwnRuns, BeatFixedPlansWhereOneDeviceHasLittleRoom) {
   const OwnRuns runs = plan_own_runs(squad_on(Bytes{std::int64_t{11} << 30}));
+  // One device has room for micro-batches of 4, and such a plan caches everything; pipelines
+  // take 8.
+  EXPECT_TRUE(runs.fixed.plans.starts_with("1 x 16 ")) << runs.fixed.plans;
   EXPECT_LT(runs.elastic.parts.total(), runs.fixed.parts.total());
   EXPECT_LT(runs.fixed.parts.total(), runs.unfrozen.parts.total());
   EXPECT_GT(runs.elastic.transitions, 0);

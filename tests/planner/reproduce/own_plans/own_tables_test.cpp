@@ -1,4 +1,4 @@
-// Tests the comparison of Frazil's own plans with PipeTransformer's, through the program.
+// Tests the comparison of Frazil's own plans with PipeTransformer's.
 
 #include "planner/reproduce/own_plans/own_tables.h"
 
@@ -7,16 +7,25 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
-#include "tests/support/program_folder.h"
 
 namespace frazil {
 namespace {
 
-TEST(OwnTables, PassThePublishedSpeedUpOverTheBestPlanThatNeverFreezes) {
-  const ProgramFolder folder("own_tables");
-  const Outcome outcome = folder.run("reproduce", "pipetransformer --json");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto own = nlohmann::json::parse(outcome.out).at("own");
+// Both take seconds to plan.
+class OwnTables : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    comparison = compare_own_plans();
+    cases = plan_cases();
+  }
+  static OwnComparison comparison;
+  static std::vector<OwnCase> cases;
+};
+OwnComparison OwnTables::comparison;
+std::vector<OwnCase> OwnTables::cases;
+
+TEST_F(OwnTables, PassThePublishedSpeedUpOverTheBestPlanThatNeverFreezes) {
+  const auto own = nlohmann::json::parse(own_json(comparison, cases));
   const auto& rows = own.at("rows");
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows.at(0).at("over_gpipe"), 1.0);
@@ -33,13 +42,24 @@ TEST(OwnTables, PassThePublishedSpeedUpOverTheBestPlanThatNeverFreezes) {
     for (const auto& [part, time] : row.at("parts").items()) sum += time.get<std::int64_t>();
     EXPECT_EQ(sum, row.at("time_ns"));
   }
-  for (const auto& one : own.at("cases")) {
-    EXPECT_LE(one.at("elastic").at("time_ns"), one.at("fixed").at("time_ns")) << one.dump();
-    EXPECT_LE(one.at("fixed").at("time_ns"), one.at("unfrozen").at("time_ns")) << one.dump();
-  }
 }
 
-TEST(OwnTables, SayWhatMissesWhereThePublishedSpeedUpIsNotPassed) {
+TEST_F(OwnTables, TheElasticPipelineDoublesTheBestFixedPlanWhereTheModelFitsNoDevice) {
+  bool doubles = false;
+  for (const OwnCase& one : cases) {
+    const Duration elastic = one.runs.elastic.parts.total();
+    EXPECT_LE(elastic, one.runs.fixed.parts.total()) << one.name;
+    EXPECT_LE(one.runs.fixed.parts.total(), one.runs.unfrozen.parts.total()) << one.name;
+    doubles = doubles || (one.fitting_samples == 0 && elastic * 2 <= one.runs.fixed.parts.total());
+  }
+  EXPECT_TRUE(doubles);
+}
+
+TEST_F(OwnTables, AreTheSameToTheByte) {
+  EXPECT_TRUE(matches_golden("planner/pipetransformer_own.txt", print_own(comparison, cases)));
+}
+
+TEST(OwnComparison, SaysWhatMissesWhereThePublishedSpeedUpIsNotPassed) {
   const auto row = [](Duration compute, Duration waits) {
     return OwnRow{.name = "row",
                   .plans = "1 x 1",
@@ -49,6 +69,7 @@ TEST(OwnTables, SayWhatMissesWhereThePublishedSpeedUpIsNotPassed) {
   using std::chrono::seconds;
   const OwnComparison comparison{
       .title = "title",
+      .cache_of_host = {},
       .rows = {row(seconds{800}, seconds{0}), row(seconds{400}, seconds{0}),
                row(seconds{200}, seconds{0}), row(seconds{200}, seconds{0}),
                row(seconds{100}, seconds{60})}};
@@ -59,15 +80,6 @@ TEST(OwnTables, SayWhatMissesWhereThePublishedSpeedUpIsNotPassed) {
       << text;
   EXPECT_NE(text.find("allows 4.00x, and what costs most beside it is `waits`"), std::string::npos)
       << text;
-}
-
-TEST(OwnTables, AreTheSameToTheByte) {
-  const ProgramFolder folder("own_text");
-  const Outcome outcome = folder.run("reproduce", "pipetransformer");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::size_t begin = outcome.out.find("Frazil's own plans");
-  ASSERT_NE(begin, std::string::npos);
-  EXPECT_TRUE(matches_golden("planner/pipetransformer_own.txt", outcome.out.substr(begin)));
 }
 
 }  // namespace
