@@ -27,6 +27,7 @@ FreezeMask freeze(int blocks, int frozen) {
 
 std::vector<LayerId> to_layers(const std::vector<int>& cuts) {
   std::vector<LayerId> layers;
+  layers.reserve(cuts.size());
   for (const int cut : cuts) layers.push_back(LayerId{cut});
   return layers;
 }
@@ -156,6 +157,7 @@ Duration time_cut(const ModelProfile& profile, const std::vector<LayerId>& cuts,
   const Cluster cluster =
       make_uniform_cluster(stages, Bytes{std::int64_t{1} << 40}, {Duration{0}, BytesPerSecond{0}});
   std::vector<DeviceId> devices;
+  devices.reserve(static_cast<std::size_t>(stages));
   for (int d = 0; d < stages; ++d) devices.push_back(DeviceId{d});
   Plan plan;
   plan.batch_size = micro_batches;

@@ -12,20 +12,17 @@ namespace frazil {
 namespace {
 
 // Both take seconds to plan.
-class OwnTables : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    comparison = compare_own_plans();
-    cases = plan_cases();
-  }
-  static OwnComparison comparison;
-  static std::vector<OwnCase> cases;
-};
-OwnComparison OwnTables::comparison;
-std::vector<OwnCase> OwnTables::cases;
+const OwnComparison& comparison() {
+  static const OwnComparison planned = compare_own_plans();
+  return planned;
+}
+const std::vector<OwnCase>& cases() {
+  static const std::vector<OwnCase> planned = plan_cases();
+  return planned;
+}
 
-TEST_F(OwnTables, PassThePublishedSpeedUpOverTheBestPlanThatNeverFreezes) {
-  const auto own = nlohmann::json::parse(own_json(comparison, cases));
+TEST(OwnTables, PassThePublishedSpeedUpOverTheBestPlanThatNeverFreezes) {
+  const auto own = nlohmann::json::parse(own_json(comparison(), cases()));
   const auto& rows = own.at("rows");
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows.at(0).at("over_gpipe"), 1.0);
@@ -44,9 +41,9 @@ TEST_F(OwnTables, PassThePublishedSpeedUpOverTheBestPlanThatNeverFreezes) {
   }
 }
 
-TEST_F(OwnTables, TheElasticPipelineDoublesTheBestFixedPlanWhereTheModelFitsNoDevice) {
+TEST(OwnTables, TheElasticPipelineDoublesTheBestFixedPlanWhereTheModelFitsNoDevice) {
   bool doubles = false;
-  for (const OwnCase& one : cases) {
+  for (const OwnCase& one : cases()) {
     const Duration elastic = one.runs.elastic.parts.total();
     EXPECT_LE(elastic, one.runs.fixed.parts.total()) << one.name;
     EXPECT_LE(one.runs.fixed.parts.total(), one.runs.unfrozen.parts.total()) << one.name;
@@ -55,8 +52,8 @@ TEST_F(OwnTables, TheElasticPipelineDoublesTheBestFixedPlanWhereTheModelFitsNoDe
   EXPECT_TRUE(doubles);
 }
 
-TEST_F(OwnTables, AreTheSameToTheByte) {
-  EXPECT_TRUE(matches_golden("planner/pipetransformer_own.txt", print_own(comparison, cases)));
+TEST(OwnTables, AreTheSameToTheByte) {
+  EXPECT_TRUE(matches_golden("planner/pipetransformer_own.txt", print_own(comparison(), cases())));
 }
 
 TEST(OwnComparison, SaysWhatMissesWhereThePublishedSpeedUpIsNotPassed) {
@@ -67,14 +64,13 @@ TEST(OwnComparison, SaysWhatMissesWhereThePublishedSpeedUpIsNotPassed) {
                   .parts = TimeParts{.compute = compute, .waits = waits}};
   };
   using std::chrono::seconds;
-  const OwnComparison comparison{
-      .title = "title",
-      .cache_of_host = {},
-      .rows = {row(seconds{800}, seconds{0}), row(seconds{400}, seconds{0}),
-               row(seconds{200}, seconds{0}), row(seconds{200}, seconds{0}),
-               row(seconds{100}, seconds{60})}};
-  EXPECT_EQ(comparison.compute_limit(), 4);
-  const std::string text = print_own(comparison, {});
+  const OwnComparison missed{.title = "title",
+                             .cache_of_host = {},
+                             .rows = {row(seconds{800}, seconds{0}), row(seconds{400}, seconds{0}),
+                                      row(seconds{200}, seconds{0}), row(seconds{200}, seconds{0}),
+                                      row(seconds{100}, seconds{60})}};
+  EXPECT_EQ(missed.compute_limit(), 4);
+  const std::string text = print_own(missed, {});
   EXPECT_NE(text.find("2.50x over the best plan that never freezes misses the 2.83x"),
             std::string::npos)
       << text;

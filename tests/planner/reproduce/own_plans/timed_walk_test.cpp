@@ -36,9 +36,11 @@ Plan plan_of(int length) {
   plan.schedule = NamedSchedule{};
   plan.reduction = ReductionMode::kFast;
   std::vector<LayerId> cuts;
+  cuts.reserve(static_cast<std::size_t>(length));
   for (int s = 1; s < length; ++s) cuts.push_back(LayerId{s * 8 / length});
   for (int first = 0; first < 16; first += length) {
     std::vector<DeviceId> devices;
+    devices.reserve(static_cast<std::size_t>(length));
     for (int d = 0; d < length; ++d) devices.push_back(DeviceId{first + d});
     plan.pipelines.push_back(
         make_pipeline(8, cuts, devices, {MicroBatchId{first}, MicroBatchId{first + length - 1}}));
