@@ -38,7 +38,9 @@ class Walker {
 
   std::optional<CachedWalk> find() {
     std::vector<Arrival> anywhere(question_.plans);
-    for (Arrival& arrival : anywhere) arrival.total = Duration{0};
+    for (std::size_t plan = 0; plan < anywhere.size(); ++plan) {
+      if (question_.start.value_or(plan) == plan) anywhere[plan].total = Duration{0};
+    }
     Arrivals begin{{HeldCache{}, anywhere}};
     for (std::size_t k = 0; k < question_.steps.size(); ++k) {
       arrivals_.push_back(advance(k, k == 0 ? begin : arrivals_.back()));
@@ -81,9 +83,9 @@ class Walker {
     return changed;
   }
 
-  // The first plan is free to choose.
+  // Without a start the first plan is free to choose.
   Duration change(std::size_t segment, std::size_t from, std::size_t to) const {
-    return segment == 0 ? kFarAway : costs_.change(segment, from, to);
+    return segment == 0 && !question_.start ? kFarAway : costs_.change(segment, from, to);
   }
 
   Duration hold(std::size_t segment, std::size_t plan, const HeldCache& cache) const {

@@ -50,6 +50,9 @@ struct CacheQuestion {
   std::vector<HeldFeatures> rooms;  // all features that a tier has room for
   Step epoch = 1;                   // steps that filling takes
   std::size_t plans = 1;
+  // The plan held before the first segment, without a cache; none: the first plan is free to
+  // choose.
+  std::optional<std::size_t> start = std::nullopt;
   Duration limit = kFarAway;  // dearer walks are not looked for
   // Remaining-cost bounds by segment and plan; empty: nothing is known.
   std::vector<std::vector<RemainingBound>> rest = {};
@@ -62,7 +65,8 @@ struct CacheCosts {
   // One step that fills the features and reads those of `from`.
   std::function<Duration(std::size_t segment, std::size_t plan, HeldFeatures, HeldFeatures from)>
       fill;
-  // One transition from plan to plan at the beginning of a segment.
+  // One transition from plan to plan at the beginning of a segment; of the first one if there is a
+  // start.
   std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> change;
 };
 

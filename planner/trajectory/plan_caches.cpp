@@ -99,6 +99,15 @@ Duration CachePlanner::filling_step_time(std::size_t segment, std::size_t plan,
   return fills < kFarAway ? fills : step_time(segment, plan, cache.source);
 }
 
+// Returns the plan that the walk leaves for another at the beginning of a segment; none if it
+// leaves none.
+std::optional<std::size_t> CachePlanner::plan_before(const CachedWalk& walk,
+                                                     std::size_t segment) const {
+  const std::optional<std::size_t> before =
+      segment == 0 ? question_.start : std::optional(walk.plans[segment - 1]);
+  return before == walk.plans[segment] ? std::nullopt : before;
+}
+
 // Makes the costs of the walk exact; returns whether some were not.
 bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
   bool changed = false;
@@ -111,9 +120,10 @@ bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
     const HeldCache& cache = walk.caches[k];
     if (cache.left > 0) ask(k, cache.source.depth);
     if (cache.left < segments_[k].steps) ask(k, cache.features.depth);
-    if (k == 0 || walk.plans[k] == walk.plans[k - 1]) continue;
-    const Duration known = changes.known(k, walk.plans[k - 1], walk.plans[k]);
-    changed = changes.exact(k, walk.plans[k - 1], walk.plans[k]) != known || changed;
+    const std::optional<std::size_t> from = plan_before(walk, k);
+    if (!from) continue;
+    const Duration known = changes.known(k, *from, walk.plans[k]);
+    changed = changes.exact(k, *from, walk.plans[k]) != known || changed;
   }
   return changed;
 }
@@ -126,16 +136,16 @@ Duration CachePlanner::price(const CachedWalk& walk, const CacheCosts& costs) co
     const HeldCache& cache = walk.caches[k];
     const std::size_t plan = walk.plans[k];
     const Step filling = std::min(cache.left, segments_[k].steps);
-    const bool changes = k > 0 && plan != walk.plans[k - 1];
-    if (changes) pay(costs.change(k, walk.plans[k - 1], plan), 1);
+    if (const auto from = plan_before(walk, k)) pay(costs.change(k, *from, plan), 1);
     if (filling > 0) pay(costs.fill(k, plan, cache.features, cache.source), filling);
     pay(costs.step(k, plan, cache.features), segments_[k].steps - filling);
   }
   return total;
 }
 
-std::optional<CachePlan> CachePlanner::plan(const PlanChanges& changes,
-                                            const Trajectory& uncached) {
+std::optional<CachePlan> CachePlanner::plan(const PlanChanges& changes, const Trajectory& uncached,
+                                            std::optional<std::size_t> start) {
+  question_.start = start;
   const CacheCosts costs{
       .step =
           [&](std::size_t segment, std::size_t plan, HeldFeatures features) {

@@ -7,8 +7,7 @@
 // are made exact, until the walk that is found has no cost left that is only a bound. Walks are
 // looked for only below a limit. It starts a little above what any walk takes at least
 // (remaining_bound.h), and its distance from there doubles until a walk with exact costs lies below
-// it; the cheapest walk below it is then the cheapest of all. A run does not follow this plan: it
-// caches the whole prefix, in memory first.
+// it; the cheapest walk below it is then the cheapest of all.
 
 #include <functional>
 #include <optional>
@@ -41,8 +40,9 @@ class CachePlanner {
                StepTimes& steps);
 
   // Returns the cheapest plan of caches; none if every walk costs more than `uncached`, the best
-  // walk that caches nothing.
-  std::optional<CachePlan> plan(const PlanChanges& changes, const Trajectory& uncached);
+  // walk that caches nothing. `start`: the plan held before the first segment, if there is one.
+  std::optional<CachePlan> plan(const PlanChanges& changes, const Trajectory& uncached,
+                                std::optional<std::size_t> start = std::nullopt);
   // Returns the exact time of a step of any plan in a segment. The step reads these features if the
   // plan can, else no cache. kFarAway if it does not fit.
   Duration step_time(std::size_t segment, std::size_t plan, HeldFeatures features);
@@ -62,6 +62,7 @@ class CachePlanner {
                       HeldFeatures source);
   bool sharpen(const CachedWalk& walk, const PlanChanges& changes);
   Bytes room_of(HeldFeatures features) const;  // of all samples; 0 for depth 0
+  std::optional<std::size_t> plan_before(const CachedWalk& walk, std::size_t segment) const;
   Duration price(const CachedWalk& walk, const CacheCosts& costs) const;
   CachePlan describe(const CachedWalk& walk);
   void follow(const CachedWalk& walk, PlannedFill& fill);

@@ -8,26 +8,27 @@
 #include <set>
 #include <utility>
 
-#include "planner/search/advice.h"
 #include "planner/trajectory/far_sums.h"
 #include "planner/trajectory/plan_caches.h"
 #include "planner/trajectory/step_times.h"
+#include "planner/trajectory/trajectory_candidates.h"
 #include "planner/trajectory/work_function.h"
 #include "profiles/error.h"
 
 namespace frazil {
-namespace {
-
-constexpr Step kNoSteps = std::numeric_limits<Step>::max();
-constexpr int kYearsFarAway =
-    std::chrono::duration_cast<std::chrono::duration<int, std::ratio<31'556'952>>>(kFarAway)
-        .count();
 
 // The different masks of a forecast, found by their text: forecasts come back to the same masks.
 struct MaskTable {
   std::vector<FreezeMask> masks;
   std::vector<std::size_t> of_segment;
 };
+
+namespace {
+
+constexpr Step kNoSteps = std::numeric_limits<Step>::max();
+constexpr int kYearsFarAway =
+    std::chrono::duration_cast<std::chrono::duration<int, std::ratio<31'556'952>>>(kFarAway)
+        .count();
 
 MaskTable list_masks(const std::vector<ForecastSegment>& segments) {
   MaskTable table;
@@ -46,46 +47,35 @@ int count_hosts(const Cluster& cluster) {
   return static_cast<int>(hosts.size());
 }
 
-void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
-  int taken = 0;
-  for (const Candidate& candidate : ranking.candidates) {
-    if (candidate.infeasible || taken == most) break;
-    Plan plan = candidate.plan;
-    plan.mask = FreezeMask::all_active(plan.mask.blocks());
-    plan.cache_frozen_prefix = false;
-    if (std::find(candidates.begin(), candidates.end(), plan) == candidates.end()) {
-      candidates.push_back(std::move(plan));
-    }
-    ++taken;
-  }
-}
-
 // Up to this many masks each have the whole cut effort; more masks share that total.
 constexpr std::int64_t kMasksWithAllEffort = 4;
 
 std::vector<Plan> find_candidates(Setting setting, const MaskTable& table,
                                   const TrajectoryOptions& options) {
-  const ModelProfile& profile = setting.profile();
   PlanSearch plans(setting);
   const std::int64_t effort = options.search.cut_effort;
   const auto masks = static_cast<std::int64_t>(table.masks.size());
+  CandidateQuestion question{options.search, options.plans_per_mask, options.store.has_value()};
+  question.search.cut_effort = std::min(effort, effort * kMasksWithAllEffort / masks);
   std::vector<Plan> candidates;
   for (const FreezeMask& mask : table.masks) {
-    SearchOptions search = options.search;
-    search.mask = mask;
-    search.keep = std::max(options.plans_per_mask, search.keep);
-    search.cut_effort = std::min(effort, effort * kMasksWithAllEffort / masks);
-    const Ranking ranking = plans.search(search);
-    if (ranking.best() == nullptr) {
-      throw InfeasibleError("under the mask " + mask.text() + " " +
-                            explain_no_plan(profile, {setting.cluster(), search}, ranking));
-    }
-    add_best(ranking, options.plans_per_mask, candidates);
-    if (!options.store || count_frozen_prefix(profile, find_activity(profile, mask)) == 0) continue;
-    search.cache = true;
-    add_best(plans.search(search), options.plans_per_mask, candidates);
+    question.search.mask = mask;
+    add_candidates(plans, setting, question, candidates);
+  }
+  if (!options.before) return candidates;
+  const Plan before = as_candidate(options.before->plan);
+  if (std::find(candidates.begin(), candidates.end(), before) == candidates.end()) {
+    candidates.push_back(before);
   }
   return candidates;
+}
+
+std::optional<std::size_t> find_before(const std::vector<Plan>& candidates,
+                                       const TrajectoryOptions& options) {
+  if (!options.before) return std::nullopt;
+  const auto place =
+      std::find(candidates.begin(), candidates.end(), as_candidate(options.before->plan));
+  return static_cast<std::size_t>(place - candidates.begin());
 }
 
 // Returns the mask of all blocks that train under some mask.
@@ -99,25 +89,33 @@ FreezeMask join_masks(const std::vector<FreezeMask>& masks) {
   return all;
 }
 
-class Planner {
+}  // namespace
+
+class TrajectoryPlanner::Walks {
  public:
-  Planner(Setting setting, const std::vector<ForecastSegment>& segments,
-          const TrajectoryOptions& options)
-      : options_(options),
+  Walks(Setting setting, const std::vector<ForecastSegment>& segments, TrajectoryOptions options)
+      : options_(std::move(options)),
         profile_(setting.profile()),
+        hosts_(count_hosts(setting.cluster())),
+        segments_(segments),
         table_(list_masks(segments)),
-        candidates_(find_candidates(setting, table_, options)),
-        steps_(candidates_, table_.masks, setting, options.search),
+        candidates_(find_candidates(setting, table_, options_)),
+        steps_(candidates_, table_.masks, setting, options_.search),
         transitions_(candidates_, setting) {
-    planned_.segments = segments;
     for (const FreezeMask& mask : table_.masks) {
-      prices_.push_back(transitions_.price(find_activity(setting.profile(), mask)));
+      prices_.push_back(transitions_.price(find_activity(profile_, mask)));
     }
+    const FreezeMask& trained = options_.before ? options_.before->trained : segments[0].mask;
+    price_before_ = transitions_.price(find_activity(profile_, trained));
   }
 
   // Costs begin as lower bounds. A cheapest walk whose own costs are exact is the cheapest of all
   // walks.
-  PlannedTrajectory plan() {
+  PlannedTrajectory plan(const TransitionOverhead& overhead, std::optional<std::size_t> held) {
+    options_.overhead = overhead;
+    start_ = held ? held : find_before(candidates_, options_);
+    planned_ = {};
+    planned_.segments = segments_;
     TrajectoryCosts costs = list_costs();
     const auto refine = [&](const auto& find) {
       std::optional<Trajectory> walk = find(costs);
@@ -125,8 +123,10 @@ class Planner {
       return walk;
     };
     // The cheap questions come first: costs that they make exact need not be asked for again.
-    planned_.greedy = refine(follow_greedily);
-    planned_.held = refine(hold_one);
+    if (options_.compares) {
+      planned_.greedy = refine(follow_greedily);
+      planned_.held = refine(hold_one);
+    }
     const auto best = refine(find_trajectory);
     // Each mask has a plan that fits, and any plan can follow any other.
     if (!best) {
@@ -138,22 +138,25 @@ class Planner {
     planned_.best = *best;
     if (options_.store) plan_caches(costs);
     list_transitions();
-    planned_.online = run_online();
+    if (options_.compares) planned_.online = run_online();
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
       planned_.step_times.emplace_back();
       for (std::size_t s = 0; s < candidates_.size(); ++s) {
         planned_.step_times[k].push_back(steps_.known(table_.of_segment[k], s));
       }
     }
-    planned_.candidates = std::move(candidates_);
-    return std::move(planned_);
+    planned_.candidates = candidates_;
+    return std::exchange(planned_, {});
   }
 
  private:
   // The state that is moved at the beginning of a segment is what the previous mask has left.
   TransitionCost transition(std::size_t segment, std::size_t from, std::size_t to) const {
-    return transitions_.predict(from, to, prices_[table_.of_segment[segment - 1]],
-                                options_.overhead);
+    return transitions_.predict(from, to, prices_before(segment), options_.overhead);
+  }
+
+  const Transitions::StatePrices& prices_before(std::size_t segment) const {
+    return segment == 0 ? price_before_ : prices_[table_.of_segment[segment - 1]];
   }
 
   Duration step_time(std::size_t segment, std::size_t candidate) {
@@ -162,6 +165,7 @@ class Planner {
 
   TrajectoryCosts list_costs() const {
     TrajectoryCosts costs;
+    costs.start = start_;
     const std::size_t states = candidates_.size();
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
       costs.hold.emplace_back();
@@ -169,10 +173,10 @@ class Planner {
       for (std::size_t s = 0; s < states; ++s) {
         costs.hold[k].push_back(
             times(steps_.known(table_.of_segment[k], s), planned_.segments[k].steps));
-        for (std::size_t to = 0; k > 0 && to < states; ++to) {
+        for (std::size_t to = 0; (k > 0 || s == start_) && to < states; ++to) {
           if (to == s) continue;
           costs.change[k][s][to] =
-              transitions_.at_least(s, to, prices_[table_.of_segment[k - 1]], options_.overhead);
+              transitions_.at_least(s, to, prices_before(k), options_.overhead);
         }
       }
     }
@@ -190,8 +194,8 @@ class Planner {
     for (std::size_t k = 0; k < states.size(); ++k) {
       const std::size_t s = states[k];
       if (!set(costs.hold[k][s], times(step_time(k, s), planned_.segments[k].steps))) break;
-      if (k == 0 || states[k - 1] == s) continue;
-      set(costs.change[k][states[k - 1]][s], transition(k, states[k - 1], s).total);
+      const std::size_t from = k > 0 ? states[k - 1] : start_.value_or(s);
+      if (from != s) set(costs.change[k][from][s], transition(k, from, s).total);
     }
     return changed;
   }
@@ -201,6 +205,7 @@ class Planner {
   }
 
   void plan_caches(TrajectoryCosts& costs) {
+    masked_.clear();
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
       const std::size_t mask = table_.of_segment[k];
       const Activity activity = find_activity(profile_, table_.masks[mask]);
@@ -215,10 +220,11 @@ class Planner {
                                                transition(k, from, to).total;
                                   }};
     caches_.emplace(profile_, candidates_, masked_, *options_.store, steps_);
-    planned_.caches = caches_->plan(changes, planned_.best);
+    planned_.caches = caches_->plan(changes, planned_.best, start_);
     ENSURE(planned_.caches.has_value(), "what fits without a cache is one of the walks");
     planned_.uncached = planned_.best;
     planned_.best = {planned_.caches->walk.total, planned_.caches->walk.plans};
+    planned_.caches->hosts = hosts_;
   }
 
   // Returns the time of a step that reads what is cached in the segment, if the plan can read that.
@@ -345,27 +351,39 @@ class Planner {
     return static_cast<std::size_t>(first - fitting.begin());
   }
 
-  const TrajectoryOptions& options_;
+  TrajectoryOptions options_;
   const ModelProfile& profile_;
+  int hosts_;
+  std::vector<ForecastSegment> segments_;
   MaskTable table_;
   std::vector<Plan> candidates_;
   StepTimes steps_;
   Transitions transitions_;
   std::vector<Transitions::StatePrices> prices_;  // by mask
+  Transitions::StatePrices price_before_;         // before the first segment
   std::vector<MaskedSegment> masked_;             // empty without a store
   std::optional<CachePlanner> caches_;            // none without a store
-  PlannedTrajectory planned_;
+  std::optional<std::size_t> start_;              // of the trajectory that is being planned
+  PlannedTrajectory planned_;                     // likewise
 };
 
-}  // namespace
+TrajectoryPlanner::TrajectoryPlanner(Setting setting, const std::vector<ForecastSegment>& segments,
+                                     TrajectoryOptions options) {
+  ENSURE(!segments.empty() && options.plans_per_mask >= 1 && options.decide_every >= 1,
+         "some segment, some candidate, some step between decisions");
+  walks_ = std::make_unique<Walks>(setting, segments, std::move(options));
+}
+
+TrajectoryPlanner::~TrajectoryPlanner() = default;
+
+PlannedTrajectory TrajectoryPlanner::plan(const TransitionOverhead& overhead,
+                                          std::optional<std::size_t> held) {
+  return walks_->plan(overhead, held);
+}
 
 PlannedTrajectory plan_trajectory(Setting setting, const std::vector<ForecastSegment>& segments,
                                   const TrajectoryOptions& options) {
-  ENSURE(!segments.empty() && options.plans_per_mask >= 1 && options.decide_every >= 1,
-         "some segment, some candidate, some step between decisions");
-  PlannedTrajectory planned = Planner(setting, segments, options).plan();
-  if (planned.caches) planned.caches->hosts = count_hosts(setting.cluster());
-  return planned;
+  return TrajectoryPlanner(setting, segments, options).plan(options.overhead);
 }
 
 }  // namespace frazil

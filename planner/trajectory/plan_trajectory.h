@@ -7,6 +7,8 @@
 // prefix is cached, when, and where (plan_caches.h); the best plans of a search that may cache are
 // then candidates, too.
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +42,18 @@ struct TrajectoryOptions {
   TransitionOverhead overhead = {};
   std::optional<FeatureStore> store = std::nullopt;
   Step decide_every = 1;  // steps between two decisions of the rule without a forecast
+  // A plan that is held before the first segment; the transition from it is a cost like any other.
+  // None: the first plan is free to choose.
+  struct Before {
+    Plan plan;
+    FreezeMask trained;  // the mask until then
+  };
+  std::optional<Before> before = std::nullopt;
+  bool compares = true;  // false: `held`, `greedy` and `online` below are left out
 };
 
-// One transition from plan to plan, at the beginning of a segment.
+// One transition from plan to plan, at the beginning of a segment; none is counted from
+// TrajectoryOptions::before.
 struct PlannedTransition {
   std::size_t segment = 0;
   std::size_t from = 0;  // index of a candidate
@@ -81,8 +92,28 @@ struct PlannedTrajectory {
   std::optional<OnlineRun> online;   // none if no candidate fits under every mask
 };
 
-// Plans the trajectory. Throws InfeasibleError if under some mask no plan fits. Requires: at least
-// one segment, and both plans_per_mask and decide_every at least 1.
+// Plans trajectories over one forecast. What does not depend on the overhead is worked out once.
+class TrajectoryPlanner {
+ public:
+  // Finds the candidates. The profile and the cluster must outlive this. Throws InfeasibleError if
+  // under some mask no plan fits. Requires: at least one segment, and both plans_per_mask and
+  // decide_every at least 1.
+  TrajectoryPlanner(Setting setting, const std::vector<ForecastSegment>& segments,
+                    TrajectoryOptions options);
+  ~TrajectoryPlanner();
+
+  // Plans the trajectory for this overhead. `held`: a candidate that is held before the first
+  // segment, under its mask, in place of TrajectoryOptions::before. Throws InfeasibleError if all
+  // walks take too long to be added up.
+  PlannedTrajectory plan(const TransitionOverhead& overhead,
+                         std::optional<std::size_t> held = std::nullopt);
+
+ private:
+  class Walks;
+  std::unique_ptr<Walks> walks_;
+};
+
+// Plans one trajectory, for the overhead of the options, as a TrajectoryPlanner does.
 PlannedTrajectory plan_trajectory(Setting setting, const std::vector<ForecastSegment>& segments,
                                   const TrajectoryOptions& options);
 

@@ -149,6 +149,48 @@ TEST(PlanTrajectory, ChoosesAmongPlansWhoseCutsAreSearched) {
   EXPECT_GT(faster, 0);
 }
 
+// A planner that is asked again answers as a new one does. The free choice of the first plan is the
+// best of all plans that can be held before; the transition from any of them is paid for.
+TEST(TrajectoryPlanner, CountsTheTransitionFromThePlanHeldBefore) {
+  const auto segments =
+      find_segments(trace_of({{50, "00001111"}, {100, "00000011"}, {160, "00111111"}}, 300), "t");
+  const Setting setting{chain(), small_cluster()};
+  for (const bool caches : {false, true}) {
+    SCOPED_TRACE(caches);
+    TrajectoryOptions options = options_of(microseconds{900});
+    const CacheTier memory{Bytes{1'000'000}, {Duration{0}, BytesPerSecond{8'000'000'000}}};
+    if (caches) options.store = FeatureStore{160, memory, {Bytes{0}, memory.link}};
+    TrajectoryPlanner planner(setting, segments, options);
+    (void)planner.plan({});
+    const PlannedTrajectory free = planner.plan(options.overhead);
+    EXPECT_EQ(free.best, plan_trajectory(setting, segments, options).best);
+    Duration least = kFarAway;
+    for (std::size_t held = 0; held < free.candidates.size(); ++held) {
+      const Plan& before = free.candidates[held];
+      const PlannedTrajectory planned = planner.plan(options.overhead, held);
+      const auto cost_to = [&](std::size_t to) {
+        return price_transition(before, free.candidates[to], setting,
+                                find_activity(chain(), segments[0].mask), options.overhead)
+            .total;
+      };
+      EXPECT_GE(planned.best.total, free.best.total);
+      EXPECT_LE(planned.best.total, free.best.total + cost_to(free.best.states[0]));
+      least = std::min(least, planned.best.total);
+      TrajectoryOptions asked = options;
+      asked.before = TrajectoryOptions::Before{before, segments[0].mask};
+      EXPECT_EQ(plan_trajectory(setting, segments, asked).best.total, planned.best.total);
+      if (caches) continue;
+      Duration total = cost_to(planned.best.states[0]);
+      for (std::size_t k = 0; k < segments.size(); ++k) {
+        total += planned.step_times[k][planned.best.states[k]] * segments[k].steps;
+      }
+      for (const PlannedTransition& change : planned.transitions) total += change.cost.total;
+      EXPECT_EQ(total, planned.best.total);
+    }
+    EXPECT_EQ(least, free.best.total);
+  }
+}
+
 TEST(PlanTrajectory, IsTheSameOnEveryRun) {
   const auto segments = find_segments(trace_of({{100, "00001111"}}, 1000), "t");
   const Cluster cluster = cluster_of(4);
