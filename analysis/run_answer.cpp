@@ -121,6 +121,7 @@ std::string to_text(const RunSummary& run) {
   text += to_text(tabulate_phases(run));
   if (run.extrapolates()) text += std::string(explain_extrapolated()) + "\n";
   if (run.unmeasured_steps > 0) text += tell_unmeasured(run) + "\n";
+  if (run.regret) text += tell_regret(*run.regret) + "\n";
   text += tell_times(run);
   std::vector<std::pair<Step, const MemoryRecord*>> memories;
   for (const PhaseSummary& phase : run.phases) {
@@ -165,6 +166,7 @@ std::string to_json(const std::vector<RunSummary>& runs) {
       item["interrupted_after_step"] = *run.interrupted_after;
       item["all_steps"] = run.all_steps;
     }
+    if (run.regret) item["plans"] = Json::parse(regret_json(*run.regret));
     if (run.foreign_cores) item["foreign_cores"] = *run.foreign_cores;
     if (const auto notes = list_notes(run); !notes.empty()) item["notes"] = notes;
     if (run.last_eval) {

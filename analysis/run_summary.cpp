@@ -164,6 +164,7 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
       ++run.evaluations;
     }
   }
+  run.regret = find_regret(trace.provenance);
   run.foreign_cores = find_foreign_cores(trace.provenance);
   count_unmeasured(trace, run);
   add_checked(run.training, run.transitions, name);

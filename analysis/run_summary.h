@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/memory_record.h"
+#include "analysis/plan_regret.h"
 #include "analysis/sampled_steps.h"
 #include "analysis/time_split.h"
 #include "traces/freeze_trace.h"
@@ -58,6 +59,7 @@ struct RunSummary {
   std::optional<EvalEvent> last_eval;
   int evaluations = 0;  // one at the end of each epoch
   std::vector<PhaseSummary> phases;
+  std::optional<PlanRegret> regret;     // of a run that has ended, where known
   std::optional<double> foreign_cores;  // that other programs kept busy meanwhile, where known
   std::vector<std::string> doubts;      // notes on what the predictions rest on; not from the trace
 

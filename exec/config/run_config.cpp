@@ -209,6 +209,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   const Given micro_batch =
       take(fields, "micro_batch_size", 1, kLargestCount, config.micro_batch_size);
   take_seed(fields, config.seed);
+  config.replan = static_cast<Replanning>(take_name(fields, "replan", kReplannings));
   if (const Given freeze = fields.optional("freeze")) {
     config.freeze = parse_freeze(*freeze, config.model, std::filesystem::path(file).parent_path());
   }

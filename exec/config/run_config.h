@@ -10,7 +10,7 @@
 //                  "beta2": 0.999, "epsilon": 1e-8, "schedule": "cosine", "warm_up_steps": 0,
 //                  "clip_norm": 0, "groups": []},
 //    "epochs": 20, "batch_size": 32, "batch_growth": "none", "micro_batch_size": 8, "seed": 1,
-//    "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
+//    "replan": "trajectory", "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
 //    "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
 //    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}}
 // - "model", "data" and "optimizer" take the keys of their kind alone; exec/models/choice/ has those
@@ -33,6 +33,10 @@
 //   PipeTransformer: with g times the pipelines that the run began with, a step takes g batches,
 //   and counts as g steps of the schedules for learning rate and freezing. Such a run learns by its
 //   plans.
+// - "replan": "trajectory" holds the plans with which all steps and transitions to come take the
+//   least time (exec/train/plans/plan_course.h); "greedy" goes to the fastest plan under each mask
+//   that comes, whatever that costs. Weights have the same bits, unless an amortisation gate decides
+//   on masks by what a change of plan brings.
 // - "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha
 //   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none), and
 //   then "freeze_untrainable" too.
@@ -83,6 +87,7 @@ namespace frazil {
 class JsonCursor;
 
 enum class BatchGrowth { kNone, kWithPipelines };
+enum class Replanning { kTrajectory, kGreedy };
 
 struct RunConfig {
   ModelChoice model = {};
@@ -94,6 +99,7 @@ struct RunConfig {
   BatchGrowth batch_growth = BatchGrowth::kNone;
   int micro_batch_size = 8;
   std::uint64_t seed = 1;
+  Replanning replan = Replanning::kTrajectory;
   FreezeConfig freeze = {};
   ReductionMode reduction = ReductionMode::kExact;
   Precision precision = Precision::kFp32;

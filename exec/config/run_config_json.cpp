@@ -99,6 +99,10 @@ std::string to_json(const RunConfig& config) {
     members.emplace_back("batch_growth",
                          name_text(kBatchGrowths, static_cast<std::size_t>(config.batch_growth)));
   }
+  if (config.replan != Replanning::kTrajectory) {
+    members.emplace_back("replan",
+                         name_text(kReplannings, static_cast<std::size_t>(config.replan)));
+  }
   if (config.augmentation.is_random()) {
     members.emplace_back("augmentation", to_json(config.augmentation));
   }

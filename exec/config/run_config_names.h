@@ -20,6 +20,7 @@ inline constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"}
 inline constexpr std::array<std::string_view, 3> kRateSchedules{"cosine", "linear", "constant"};
 inline constexpr std::array<std::string_view, 2> kReductionModes{"exact", "fast"};
 inline constexpr std::array<std::string_view, 2> kBatchGrowths{"none", "with-pipelines"};
+inline constexpr std::array<std::string_view, 2> kReplannings{"trajectory", "greedy"};
 inline constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};
 inline constexpr std::array<std::string_view, 3> kAugmentationKinds{"none", "shift", "crop"};
 inline constexpr std::array<std::string_view, 2> kCacheKinds{"off", "on"};

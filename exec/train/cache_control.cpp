@@ -72,7 +72,11 @@ CacheControl::CacheControl(const TrainOptions& options, const RunShape& shape, R
   room_warning_ = warn_of_room(cache_->room(), samples_ * variants_);
 }
 
-bool CacheControl::admit(const Plan& cached, const std::optional<Plan>& without, Step step) {
+// Returns none, and asks nothing, if either nothing crosses the end of the prefix or this depth is
+// cached already.
+std::optional<CacheControl::Asked> CacheControl::ask(const Plan& cached,
+                                                     const std::optional<Plan>& without,
+                                                     Step step) {
   answer_.reset();
   const int caches = count_caches(cached);
   FeatureCache::Source source = tally().source;
@@ -82,13 +86,38 @@ bool CacheControl::admit(const Plan& cached, const std::optional<Plan>& without,
   const FeatureRoom room{cache_->room(FeatureTier::kMemory), cache_->room(FeatureTier::kDisk)};
   const int depth = count_cached(cached, profile_);
   const Bytes of_sample = cache_->bytes_per_sample(depth);
-  // Either nothing crosses the boundary, or this depth is cached already.
-  if (of_sample.count == 0 || depth == cache_->depth()) return true;
+  if (of_sample.count == 0 || depth == cache_->depth()) return std::nullopt;
   answer_ =
       admission_.ask(cached, without, step, depth > source.depth ? source : FeatureCache::Source{},
                      of_sample, room, caches);
+  return Asked{depth, of_sample, room};
+}
+
+// The planner has looked at all that is to come, so its answer stands in place of admission's.
+void CacheControl::follow(const Plan& cached, const HeldCache& planned, Step step) {
+  const std::optional<Asked> asked = ask(cached, std::nullopt, step);
+  if (!asked) return;
+  answer_->fills = planned.features.depth == asked->depth;
+  answer_->keeps_source = !answer_->fills;
+  if (!answer_->fills) {
+    cache_->admit({0, 0});
+    return;
+  }
+  const FillQuestion& question = answer_->question;
+  const bool on_disk = planned.features.tier == FeatureTier::kDisk;
+  const std::int64_t samples =
+      std::min(question.store.samples, on_disk ? asked->room.on_disk : asked->room.in_memory);
+  if (question.steps > question.epoch && samples > 0) {
+    answer_->choice = price_fill(question, on_disk ? 0 : samples, on_disk ? samples : 0);
+  }
+  cache_->admit({on_disk ? 0 : samples, on_disk ? samples : 0});
+}
+
+bool CacheControl::admit(const Plan& cached, const std::optional<Plan>& without, Step step) {
+  const std::optional<Asked> asked = ask(cached, without, step);
+  if (!asked) return true;
   if (config_.admission == CacheConfig::Admission::kAlways) {
-    fill_all(*answer_, room);
+    fill_all(*answer_, asked->room);
   } else if (answer_->fills) {
     cache_->admit({answer_->choice.in_memory, answer_->choice.on_disk});
   } else {

@@ -16,6 +16,7 @@
 #include "exec/run/run.h"
 #include "exec/train/cache_admission.h"
 #include "planner/plan/plan.h"
+#include "planner/trajectory/cached_walk.h"
 #include "profiles/model_profile.h"
 #include "traces/freeze_trace.h"
 
@@ -37,6 +38,9 @@ class CacheControl {
   // what is held, rather than with `without`, the best plan that caches nothing. The amount that
   // the cache then keeps holds for that transition.
   bool admit(const Plan& cached, const std::optional<Plan>& without, Step step);
+  // Is told before a transition to a plan of a course (exec/train/plans/plan_course.h), which
+  // caches its prefix: fills the tier that the course fills, or reads on what is held.
+  void follow(const Plan& cached, const HeldCache& planned, Step step);
   // Is told after a transition: this plan has come into force before this step.
   void begin(const Plan& plan, Step step);
   // Is told after a step that has taken so many places (exec/data/sample_loader.h).
@@ -63,6 +67,12 @@ class CacheControl {
   std::optional<CacheReport> report() const;
 
  private:
+  // What is asked about a plan with a cached prefix.
+  struct Asked {
+    int depth = 0;
+    Bytes of_sample;
+    FeatureRoom room;
+  };
   // A course is the time during which one depth is cached, from its transition on.
   struct Course {
     int depth = 0;  // 0: nothing is cached
@@ -78,6 +88,7 @@ class CacheControl {
   };
   CacheTally tally() const { return join_tallies(run_.cache_tallies(), run_.processes()); }
   int count_caches(const Plan& plan) const;
+  std::optional<Asked> ask(const Plan& cached, const std::optional<Plan>& without, Step step);
   CacheEvent describe_held(CacheChange change) const;
   void note(Step step, CacheEvent event) { events_.push_back({step, std::move(event)}); }
   void note_left(Step step);

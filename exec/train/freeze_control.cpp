@@ -8,6 +8,7 @@
 #include "exec/disk/hashes.h"
 #include "planner/freezing/freeze_json.h"
 #include "planner/freezing/freeze_schedule.h"
+#include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -16,6 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kProbeSamples = 32;
+constexpr std::int64_t kMostDevices = 1'000'000;
 constexpr std::size_t kDigits = 16;  // of a double's bits
 
 bool contains(const std::vector<Signal>& signals, Signal signal) {
@@ -54,6 +56,39 @@ OneMemory read_memory(const JsonCursor& value) {
                          .hashed = rate("hashed")};
   fields.finish();
   return memory;
+}
+
+Json origin_json(const PlanCourse::Origin& origin) {
+  Json text{{"step", origin.step}, {"overhead_known", origin.overhead_known}};
+  text["devices"] = Json::array();
+  for (const DeviceId device : origin.devices) text["devices"].push_back(device.value);
+  if (origin.before) {
+    text["before"] = {{"plan", to_json(origin.before->plan)},
+                      {"trained", origin.before->trained.text()}};
+  }
+  return text;
+}
+
+TrajectoryOptions::Before read_before(const JsonCursor& value, const std::string& file) {
+  JsonFields fields(value);
+  const JsonCursor trained = fields.required("trained");
+  TrajectoryOptions::Before before{parse_plan(fields.required("plan").text(), file),
+                                   FreezeMask::parse(trained.text(), file, trained.line())};
+  fields.finish();
+  return before;
+}
+
+PlanCourse::Origin read_origin(const JsonCursor& value, const std::string& file) {
+  JsonFields fields(value);
+  PlanCourse::Origin origin;
+  origin.step = fields.required("step").integer(0, kLargestQuantity);
+  origin.overhead_known = fields.required("overhead_known").boolean();
+  for (const JsonCursor& device : fields.required("devices").items()) {
+    origin.devices.emplace_back(static_cast<int>(device.integer(0, kMostDevices)));
+  }
+  if (const auto before = fields.optional("before")) origin.before = read_before(*before, file);
+  fields.finish();
+  return origin;
 }
 
 }  // namespace
@@ -168,6 +203,7 @@ std::string FreezeControl::to_json() const {
           {"hashed", memory->hashed.count}};
     }
   }
+  if (const auto& origin = replanner_.course().origin()) text["course"] = origin_json(*origin);
   return text.dump();
 }
 
@@ -199,6 +235,9 @@ void FreezeControl::restore(const std::string& json, const std::string& file) {
     if (const auto rates = parts.optional("memory_bytes_per_second")) memory = read_memory(*rates);
     parts.finish();
     replanner_.set_overhead({.plan = plan, .move = move, .start = start, .memory = memory});
+  }
+  if (const auto course = fields.optional("course")) {
+    replanner_.restore_course(read_origin(*course, file));
   }
   fields.finish();
   authority_ = FreezeAuthority(config_, shape_, std::move(state), predictor(), room_finder());

@@ -16,6 +16,7 @@
 #include "exec/run/run.h"
 #include "exec/state/layer_state.h"
 #include "planner/plan/plan.h"
+#include "planner/transitions/transition_cost.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
 
@@ -34,8 +35,11 @@ struct TrainOptions {
   // Which schedules the planner may choose from, at the beginning and later; empty: all that are
   // synchronous.
   std::vector<ScheduleKind> schedules = {};
-  // True: re-plan whenever the mask changes. False: keep the plan under new masks.
+  // True: change the plan when masks change, as RunConfig::replan says. False: keep the plan under
+  // new masks.
   bool elastic = true;
+  // What a transition costs besides moving state; none: what the run measures when it begins.
+  std::optional<TransitionOverhead> overhead = std::nullopt;
   std::int64_t max_steps = 0;    // 0: all epochs; never more than these
   DeviceChoice processors = {};  // cores or GPUs
   // Over so many processes the devices are spread; the run may begin with fewer of them, and others

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/plan_regret.h"
 #include "exec/cache/cache_report.h"
 #include "exec/train/train_phase.h"
 #include "planner/freezing/signals.h"
@@ -27,6 +28,7 @@ struct TrainResult {
   Bytes process_peak_resident;          // from the start of the process
   std::optional<double> foreign_cores;  // cores that other programs kept busy
   std::optional<CacheReport> cache;     // none: the run has no cache
+  std::optional<PlanRegret> regret;     // none: the run follows no trajectory, or has not ended
   // The first step of this process; `phases` begin there. The trace is that of the whole run if the
   // event log has the steps before, else it has only the masks of these steps.
   Step first_step = 0;

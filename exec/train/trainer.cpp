@@ -241,6 +241,7 @@ class Training {
     result_.weight_hash = changes_.survive(done, [&] { return run_.weight_hash(); });
     result_.process_peak_resident = peak_resident();
     note_foreign_load();
+    if (done == steps_) note_plans();
     result_.cache = cache_.report();
     cache_.end(done);
     note_cache(parts_);
@@ -251,6 +252,11 @@ class Training {
     const std::vector<LayerState> states =
         changes_.survive(done, [&] { return run_.gather_states(); });
     parts_.options.keep_weights(states, done);
+  }
+
+  void note_plans() {
+    result_.regret = parts_.replanner.find_regret();
+    if (result_.regret) note_regret(*result_.regret, recorder_.provenance());
   }
 
   void note_foreign_load() {

@@ -67,6 +67,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   answer["state_hash"] = hash_text(result.weight_hash);
   answer["process_peak_resident_bytes"] = result.process_peak_resident.count;
   if (result.cache) answer["cache"] = to_answer(*result.cache);
+  if (result.regret) answer["plans"] = nlohmann::ordered_json::parse(regret_json(*result.regret));
   answer["phases"] = nlohmann::ordered_json::array();
   for (const TrainPhase& phase : result.phases) {
     answer["phases"].push_back(
@@ -107,6 +108,7 @@ std::string print_phases(const TrainResult& result) {
          ", training time " + fixed(seconds(result.training_time), 2) + " s, state " +
          hash_text(result.weight_hash) + "\n" +
          (result.cache ? to_text(*result.cache) + "\n" : "") +
+         (result.regret ? tell_regret(*result.regret) + "\n" : "") +
          (result.foreign_cores
               ? "other programs kept " + fixed(*result.foreign_cores, 2) + " cores busy meanwhile\n"
               : "");

@@ -81,7 +81,11 @@ po::options_description describe_flags() {
        "what carries tensors between processes: sockets (default), gloo, PyTorch's own and slower, "
        "or nccl between the GPUs of --device cuda")                         //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
-      ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
+      ("switch-time", text_value("TIME"),
+       "fixed cost of changing plans, besides moving state, by which plans are chosen; default: "
+       "what "
+       "the run measures as it begins")                                //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")  //
       ("freeze", text_value("FILE"),
        "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
       ("init-from", text_value("FILE"),

@@ -244,6 +244,9 @@ TrainRequest read_request(const Flags& flags, const std::string& command, const 
   options.plan = request.stored.plan;
   options.schedules = request.stored.schedules;
   options.elastic = !request.stored.keep_plan;
+  if (flags.count("switch-time") > 0) {
+    options.overhead = {.start = duration_or(flags, "switch-time", Duration{0})};
+  }
   options.processors = read_processors(flags, request.stored.device);
   const fs::path inputs = folder != nullptr ? folder->path() / "inputs" : fs::path();
   request.run_file = optional_text(flags, "run").value_or((inputs / "run.json").string());

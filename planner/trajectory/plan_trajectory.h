@@ -47,6 +47,7 @@ struct TrajectoryOptions {
   struct Before {
     Plan plan;
     FreezeMask trained;  // the mask until then
+    friend bool operator==(const Before&, const Before&) = default;
   };
   std::optional<Before> before = std::nullopt;
   bool compares = true;  // false: `held`, `greedy` and `online` below are left out

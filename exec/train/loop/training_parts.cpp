@@ -34,7 +34,7 @@ TrainingParts::TrainingParts(const TrainOptions& all_options, const Dataset& all
       run(make_model(config), config.optimizer, config.seed, make_world(options, silences),
           run_options(config, options.processors)),
       cache(options, shape_of(options, steps, steps_per_epoch), run, data.train),
-      replanner(options, data.train.count()),
+      replanner(options, shape_of(options, steps, steps_per_epoch), data.train.count()),
       plans(options, run, cache, replanner),
       freezing(config.freeze, shape_of(options, steps, steps_per_epoch), data.train, run,
                replanner),

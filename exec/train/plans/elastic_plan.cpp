@@ -33,10 +33,14 @@ ElasticPlan::ElasticPlan(const TrainOptions& options, Run& run, CacheControl& ca
   replanner_.set_devices(run_.devices_there());
 }
 
-// Asks for the plan for a mask. It caches only where that pays.
+// Asks for the plan for a mask. It caches only where that pays, or as a course says.
 const Plan& ElasticPlan::choose(const FreezeMask& mask, Step step) {
-  const Plan& plan = replanner_.go_on(mask);
+  const Plan& plan = replanner_.go_on(mask, step);
   if (!plan.cache_frozen_prefix) return plan;
+  if (const auto& planned = replanner_.planned_cache()) {
+    cache_.follow(plan, *planned, step);
+    return plan;
+  }
   const std::optional<Plan> uncached = replanner_.find_uncached();
   return cache_.admit(plan, uncached, step) ? plan : replanner_.hold(*uncached);
 }

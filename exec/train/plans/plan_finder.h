@@ -30,6 +30,9 @@ class PlanFinder {
   // Says that other devices are there.
   void set_devices(std::vector<DeviceId> devices);
   const std::vector<DeviceId>& devices() const { return devices_; }
+  const Cluster& present() const { return present_; }  // of these devices
+  // Returns what the planner is asked for the run under a mask.
+  SearchOptions question(const FreezeMask& mask, bool caches) const;
   // Tells the plan that the run goes on with, of which the first counts: from then on, if the batch
   // grows with the pipelines, a plan is the fastest by sample of those that are best for the batch
   // that their pipelines have.
@@ -57,7 +60,6 @@ class PlanFinder {
   Plan cache_prefix(const Plan& plan) const;
 
  private:
-  SearchOptions question(const FreezeMask& mask, bool caches) const;
   Ranking rank(const FreezeMask& mask, bool caches);
   std::optional<Plan> find_grown(const FreezeMask& mask, bool caches);
 

@@ -26,6 +26,7 @@ void Replanner::set_devices(std::vector<DeviceId> devices) {
   if (devices == finder_.devices()) return;
   take_expected();
   finder_.set_devices(std::move(devices));
+  course_.end();
   plans_.clear();
   uncached_.clear();
   predicted_.clear();
@@ -35,10 +36,12 @@ void Replanner::set_devices(std::vector<DeviceId> devices) {
 void Replanner::take(const FreezeMask& mask, const FoundPlans& found) {
   plans_.insert_or_assign(mask.text(), found.plan);
   if (found.plan.cache_frozen_prefix) uncached_.insert_or_assign(mask.text(), found.uncached);
+  is_ready_ = true;
 }
 
 void Replanner::expect(const FreezeMask& mask) {
   if (!held_ || !options_.elastic || plans_.count(mask.text()) > 0) return;
+  if (course_.foresees(mask)) return;
   if (expected_) {
     if (expected_->mask == mask || !expected_->is_done) return;
     take_expected();
@@ -55,6 +58,7 @@ void Replanner::expect(const FreezeMask& mask) {
 }
 
 std::optional<Plan> Replanner::find_expected(const FreezeMask& mask) {
+  if (const auto next = course_.find_next(mask)) return as_held(*next);
   if (expected_ && expected_->is_done) take_expected();
   const auto known = plans_.find(mask.text());
   if (known == plans_.end()) return std::nullopt;
@@ -71,7 +75,61 @@ void Replanner::take_expected() {
   if (plan.cache_frozen_prefix) uncached_.emplace(expected->mask.text(), uncached);
 }
 
-const Plan& Replanner::go_on(const FreezeMask& mask) {
+// A transition does not ask: the course was planned before.
+void Replanner::begin_course(Step step) {
+  PlanCourse::Origin origin{
+      .step = step, .devices = finder_.devices(), .overhead_known = overhead_.has_value()};
+  if (held_ && finder_.is_there(*held_)) {
+    origin.before = TrajectoryOptions::Before{*held_, held_->mask};
+  }
+  const std::optional<PlanCourse::Origin> restored = std::exchange(restored_, std::nullopt);
+  if (restored && restored->devices == origin.devices && !held_) origin = *restored;
+  course_.begin(origin, finder_, overhead_);
+}
+
+std::optional<Plan> Replanner::follow_course(const FreezeMask& mask, Step step) {
+  planned_cache_.reset();
+  if (!follows_trajectories(options_) || std::exchange(is_ready_, false)) return std::nullopt;
+  const auto start = std::chrono::steady_clock::now();
+  if (!course_.origin()) {
+    begin_course(step);
+    ++searches_;
+  }
+  const std::optional<PlanCourse::Hold> hold = course_.hold(mask, step);
+  add_time(since(start));
+  if (!hold) return std::nullopt;
+  planned_cache_ = hold->cache;
+  return as_held(*hold);
+}
+
+Plan Replanner::as_held(const PlanCourse::Hold& hold) const {
+  return hold.cache.features.depth > 0 ? finder_.cache_prefix(hold.plan) : hold.plan;
+}
+
+void Replanner::set_overhead(const TransitionOverhead& overhead) {
+  const auto start = std::chrono::steady_clock::now();
+  overhead_ = overhead;
+  course_.set_overhead(overhead);
+  asking_ += since(start);
+}
+
+void Replanner::add_time(Duration time) {
+  time_ += time;
+  asking_ += time;
+}
+
+// A trajectory over masks that have come as they were foreseen is the cheapest there is.
+std::optional<PlanRegret> Replanner::find_regret() const {
+  const PlannedTrajectory* const planned = course_.planned();
+  if (!planned) return std::nullopt;
+  return PlanRegret{.from = course_.origin()->step,
+                    .predicted = planned->best.total,
+                    .hindsight = planned->best.total,
+                    .asking = asking_,
+                    .transitions = static_cast<int>(planned->transitions.size())};
+}
+
+const Plan& Replanner::go_on(const FreezeMask& mask, Step step) {
   if (!held_ && options_.plan && finder_.is_there(*options_.plan)) {
     if (options_.plan->cache_frozen_prefix && !options_.config.cache.is_on()) {
       throw InputError(options_.plan_file, 0, "a plan with a cached frozen prefix",
@@ -80,6 +138,8 @@ const Plan& Replanner::go_on(const FreezeMask& mask) {
     held_ = options_.plan;
     held_->mask = mask;
     held_ = finder_.cache_prefix(*held_);
+  } else if (std::optional<Plan> plan = follow_course(mask, step)) {
+    held_ = std::move(plan);
   } else {
     held_ = answer(mask);
   }
@@ -103,11 +163,11 @@ Plan Replanner::answer(const FreezeMask& mask) {
   }
   const auto known = plans_.find(mask.text());
   if (known != plans_.end()) {
-    time_ += since(start);
+    add_time(since(start));
     return known->second;
   }
   Plan plan = finder_.find_or_explain(mask);
-  time_ += since(start);
+  add_time(since(start));
   ++searches_;
   return plans_[mask.text()] = std::move(plan);
 }
@@ -127,7 +187,7 @@ std::optional<Plan> Replanner::find_uncached() {
   const auto start = std::chrono::steady_clock::now();
   // No plan fits without a cache if the cached prefix is what makes it fit.
   std::optional<Plan> plan = finder_.find(held_->mask, /*caches=*/false);
-  time_ += since(start);
+  add_time(since(start));
   ++searches_;
   return uncached_[held_->mask.text()] = std::move(plan);
 }
@@ -140,6 +200,7 @@ const Plan& Replanner::hold(const Plan& plan) {
 
 bool Replanner::has_room(const FreezeMask& mask) {
   ENSURE(held_.has_value(), "a run goes on from some plan");
+  if (course_.foresees(mask)) return true;
   if (without_room_.count(mask.text()) > 0) return false;
   try {
     (void)answer(mask);

@@ -9,8 +9,10 @@
 #include <string>
 #include <utility>
 
+#include "analysis/plan_regret.h"
 #include "exec/devices/background_jobs.h"
 #include "exec/measuring/processor_caches.h"
+#include "exec/train/plans/plan_course.h"
 #include "exec/train/plans/plan_finder.h"
 #include "exec/train/train_options.h"
 #include "planner/freezing/decorators.h"
@@ -22,18 +24,24 @@ namespace frazil {
 
 class Replanner {
  public:
-  // Serves a run over so many training samples. `options` must outlive this object.
-  Replanner(const TrainOptions& options, std::int64_t samples)
-      : options_(options), finder_(options, samples, all_devices(options.cluster)) {}
+  // Serves a run of this shape over so many training samples. `options` must outlive this object.
+  Replanner(const TrainOptions& options, const RunShape& run, std::int64_t samples)
+      : options_(options),
+        finder_(options, samples, all_devices(options.cluster)),
+        course_(options, run, samples),
+        overhead_(options.overhead) {}
 
-  // Returns the plan to go on with under the mask, and holds it from now on. The first plan is the
-  // given one or the planner's best. A later one is the best under the mask if the run is elastic
-  // or the held plan has no room under the mask, else the held plan. Its frozen prefix is cached
-  // where the run has a cache and the plan allows it. Throws InfeasibleError if no plan fits,
-  // InputError for a given plan with a cached prefix in a run without a cache. If the batch grows
-  // with the pipelines, the plan is the fastest by sample of those that are best for the batch that
-  // their pipelines have.
-  const Plan& go_on(const FreezeMask& mask);
+  // Returns the plan to go on with under the mask from this step on, and holds it from now on. The
+  // first plan is the given one. Any other is that of the course (exec/train/plans/plan_course.h)
+  // where the run follows one that foresees the mask. Else it is the best under the mask if the run
+  // is elastic or the held plan has no room under the mask, or the held plan. Its frozen prefix is
+  // cached where the run has a cache and the plan allows it, on a course where the course caches.
+  // Throws InfeasibleError if no plan fits, InputError for a given plan with a cached prefix in a
+  // run without a cache. If the batch grows with the pipelines, the plan is the fastest by sample
+  // of those that are best for the batch that their pipelines have.
+  const Plan& go_on(const FreezeMask& mask, Step step);
+  // Returns what the course caches under the held plan; none: the plan is not that of a course.
+  const std::optional<HeldCache>& planned_cache() const { return planned_cache_; }
   // Returns the best plan under the held plan's mask that caches nothing; none if none fits.
   std::optional<Plan> find_uncached();
   // Says which devices of the cluster are there, ascending; at first all are. Later plans use no
@@ -45,7 +53,8 @@ class Replanner {
                                        const std::vector<DeviceId>& devices) const {
     return finder_.find_both_on(devices, mask);
   }
-  // Takes over what find_ahead() found for the devices that are there.
+  // Takes over what find_ahead() found for the devices that are there. The next plan is then this
+  // one, so that nobody waits; a course begins at the next mask.
   void take(const FreezeMask& mask, const FoundPlans& found);
   // Holds this plan in place of the held one.
   const Plan& hold(const Plan& plan);
@@ -79,16 +88,31 @@ class Replanner {
   // Returns what asking, copying and starting are predicted to take: the times of the first
   // transition, so that a run's predictions are the same all along. Checkpoints keep them.
   const std::optional<TransitionOverhead>& overhead() const { return overhead_; }
-  void set_overhead(const TransitionOverhead& overhead) { overhead_ = overhead; }
+  void set_overhead(const TransitionOverhead& overhead);
+
+  // Returns what the plans cost from the last begin of a course on; none: the run follows none.
+  std::optional<PlanRegret> find_regret() const;
+  // The course that the run follows. A checkpoint keeps where it has begun; a run that goes on
+  // there on the same devices, without a given plan, follows the same course.
+  const PlanCourse& course() const { return course_; }
+  void restore_course(const PlanCourse::Origin& origin) { restored_ = origin; }
 
  private:
   struct Expected;
   void take_expected();
   Plan answer(const FreezeMask& mask);
+  std::optional<Plan> follow_course(const FreezeMask& mask, Step step);
+  void begin_course(Step step);
+  void add_time(Duration time);
+  Plan as_held(const PlanCourse::Hold& hold) const;
 
   const TrainOptions& options_;
   PlanFinder finder_;
+  PlanCourse course_;
+  std::optional<PlanCourse::Origin> restored_;  // until a course begins
+  bool is_ready_ = false;  // a plan for the devices that are there now has been taken over
   std::optional<Plan> held_;
+  std::optional<HeldCache> planned_cache_;
   // Answers of the planner, and predictions from the held plan, all by the mask's bits.
   std::map<std::string, Plan> plans_;
   std::map<std::string, std::optional<Plan>> uncached_;
@@ -99,7 +123,8 @@ class Replanner {
   std::map<std::string, Predicted> predicted_;
   std::set<std::string> without_room_;  // masks that no plan fits
   Duration time_{0};
-  int searches_ = 0;  // searches in `time_`
+  Duration asking_{0};  // all that has ever been in time_, and asking when the overhead was found
+  int searches_ = 0;    // searches in `time_`
   std::optional<TransitionOverhead> overhead_;
   std::shared_ptr<Expected> expected_;  // in work or to be taken: finder_ is the thread's
   BackgroundJobs jobs_{true};           // last: it uses the members above

@@ -42,18 +42,18 @@ TEST(Replanner, AnswersAheadWhatItWouldHaveAnswered) {
   const TrainOptions options = elastic_options();
   for (const char* bits : kMasks) {
     SCOPED_TRACE(bits);
-    Replanner alone(options, kTinySamples);
-    Replanner ahead(options, kTinySamples);
-    (void)alone.go_on(mask("11111"));
-    (void)ahead.go_on(mask("11111"));
+    Replanner alone(options, kTinyShape, kTinySamples);
+    Replanner ahead(options, kTinyShape, kTinySamples);
+    (void)alone.go_on(mask("11111"), 0);
+    (void)ahead.go_on(mask("11111"), 0);
     ahead.expect(mask(bits));
     ASSERT_TRUE(comes_true([&] { return ahead.find_expected(mask(bits)).has_value(); }));
     ahead.set_overhead({.plan = std::chrono::milliseconds(1)});
     alone.set_overhead({.plan = std::chrono::milliseconds(1)});
     (void)ahead.take_time();
     (void)alone.take_time();
-    const Plan before = ahead.go_on(mask("11111"));
-    EXPECT_EQ(ahead.go_on(mask(bits)), alone.go_on(mask(bits)));
+    const Plan before = ahead.go_on(mask("11111"), 0);
+    EXPECT_EQ(ahead.go_on(mask(bits), 0), alone.go_on(mask(bits), 0));
     EXPECT_EQ(ahead.find_uncached(), alone.find_uncached());
     EXPECT_EQ(ahead.predict_times(before).plan, Duration{0}) << "nothing was asked";
     EXPECT_GE(alone.predict_times(before).plan, std::chrono::milliseconds(1));
@@ -65,14 +65,14 @@ TEST(Replanner, AnswersTheSameWhateverWasExpectedAndHoweverFarThatIs) {
   for (const char* expected : kMasks) {
     for (const char* asked : kMasks) {
       SCOPED_TRACE(std::string(expected) + " " + asked);
-      Replanner alone(options, kTinySamples);
-      Replanner ahead(options, kTinySamples);
-      (void)alone.go_on(mask("11111"));
-      (void)ahead.go_on(mask("11111"));
+      Replanner alone(options, kTinyShape, kTinySamples);
+      Replanner ahead(options, kTinyShape, kTinySamples);
+      (void)alone.go_on(mask("11111"), 0);
+      (void)ahead.go_on(mask("11111"), 0);
       ahead.expect(mask(expected));
       ahead.expect(mask(asked));
       EXPECT_TRUE(ahead.has_room(mask(asked)));
-      EXPECT_EQ(ahead.go_on(mask(asked)), alone.go_on(mask(asked)));
+      EXPECT_EQ(ahead.go_on(mask(asked), 0), alone.go_on(mask(asked), 0));
       ahead.expect(mask(expected));
       EXPECT_EQ(ahead.find_uncached(), alone.find_uncached());
     }
@@ -84,8 +84,8 @@ TEST(Replanner, AnswersTheSameWhateverWasExpectedAndHoweverFarThatIs) {
 TEST(Replanner, ChargesTheStepsThatFillACacheForEachVariant) {
   TrainOptions options = elastic_options();
   const auto cost = [&](Step epoch, Step left) {
-    Replanner replanner(options, kTinySamples);
-    (void)replanner.go_on(mask("11111"));
+    Replanner replanner(options, kTinyShape, kTinySamples);
+    (void)replanner.go_on(mask("11111"), 0);
     return replanner.predict(mask("00011"), epoch, left).cost;
   };
   const Duration moving = cost(0, 100);
@@ -105,10 +105,10 @@ TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
   TrainOptions options = elastic_options();
   options.config.cache = {};
   options.config.batch_growth = BatchGrowth::kWithPipelines;
-  Replanner replanner(options, kTinySamples);
-  const Plan first = replanner.go_on(mask("11111"));
+  Replanner replanner(options, kTinyShape, kTinySamples);
+  const Plan first = replanner.go_on(mask("11111"), 0);
   const PredictedTransition forth = replanner.predict(mask("00001"), 6, 100);
-  const Plan grown = replanner.go_on(mask("00001"));
+  const Plan grown = replanner.go_on(mask("00001"), 0);
   ASSERT_EQ(grown.batch_size, 2 * first.batch_size);
   const auto step = [&](const Plan& plan) {
     return simulate_plan(plan, {options.profile, options.cluster}).makespan;
@@ -120,24 +120,24 @@ TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
 
 TEST(Replanner, TellsWhoAsksThatNothingFitsThoughItWasExpected) {
   TrainOptions options = elastic_options(Bytes{1'000});
-  Replanner replanner(options, kTinySamples);
+  Replanner replanner(options, kTinyShape, kTinySamples);
   replanner.expect(mask("00111"));
-  EXPECT_THROW((void)replanner.go_on(mask("00111")), InfeasibleError);
+  EXPECT_THROW((void)replanner.go_on(mask("00111"), 0), InfeasibleError);
   EXPECT_EQ(replanner.find_expected(mask("00111")), std::nullopt);
 }
 
 TEST(Replanner, AsksNothingAheadForARunThatKeepsItsPlan) {
   TrainOptions options = elastic_options();
   options.elastic = false;
-  Replanner replanner(options, kTinySamples);
-  (void)replanner.go_on(mask("00011"));
+  Replanner replanner(options, kTinyShape, kTinySamples);
+  (void)replanner.go_on(mask("00011"), 0);
   replanner.expect(mask("00001"));
   EXPECT_EQ(replanner.find_expected(mask("00001")), std::nullopt);
 }
 
 TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   const TrainOptions options = elastic_options();
-  Replanner replanner(options, kTinySamples);
+  Replanner replanner(options, kTinyShape, kTinySamples);
   frazil::Run run(make_model(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
   const Dataset data = load_data(options.config);
@@ -145,7 +145,8 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   const auto train = [&](Step step) {
     (void)run.step(step, 1e-3, gather_micro_batches(data.train, order, 0, 8, 4));
   };
-  run.transition_to(with_lists(replanner.go_on(mask("11111")), {options.profile, options.cluster}));
+  run.transition_to(
+      with_lists(replanner.go_on(mask("11111"), 0), {options.profile, options.cluster}));
   train(0);
   preparation.expect(mask("00011"));
   ASSERT_TRUE(comes_true([&] {
@@ -171,10 +172,11 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
 
 TEST(Preparation, EndsWithTheRunWhateverGoesOn) {
   const TrainOptions options = elastic_options();
-  Replanner replanner(options, kTinySamples);
+  Replanner replanner(options, kTinyShape, kTinySamples);
   frazil::Run run(make_model(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
-  run.transition_to(with_lists(replanner.go_on(mask("11111")), {options.profile, options.cluster}));
+  run.transition_to(
+      with_lists(replanner.go_on(mask("11111"), 0), {options.profile, options.cluster}));
   for (const char* bits : kMasks) {
     preparation.expect(mask(bits));
     preparation.go_on();

@@ -1,0 +1,149 @@
+// `frazil train` as a process: it holds the plans of `frazil plan --forecast`, makes its
+// transitions and caches what that caches, and no choice of plans changes a bit of what is learnt.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "profiles/model_profile_json.h"
+#include "tests/exec/support/tiny_run.h"
+#include "tests/support/program_folder.h"
+#include "tests/support/write_cluster.h"
+#include "tests/support/write_freeze_trace.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kRun = "--profile model.json --cluster cluster.json --quiet --json ";
+const std::string kAsked =
+    "--profile model.json --cluster cluster.json --batch 8 --micro-batch 4 "
+    "--json ";
+
+// Half the model fits on a device, and all of it once blocks are frozen.
+constexpr Bytes kHalf{600'000};
+
+class PlannedRuns : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_model_profile(tiny_profile(tiny_config()), path("model.json"));
+    write_cluster(tiny_cluster(kHalf), path("cluster.json"));
+  }
+  static RunConfig config() {
+    RunConfig config = tiny_config();
+    config.replan = Replanning::kTrajectory;
+    return config;
+  }
+  std::string path(const std::string& name) const { return folder_.path(name); }
+  Json answer(const std::string& verb, const std::string& arguments) const {
+    const Outcome outcome = folder_.run(verb, arguments);
+    EXPECT_EQ(outcome.code, 0) << verb << " " << arguments << ": " << outcome.err;
+    return outcome.code == 0 ? Json::parse(outcome.out) : Json();
+  }
+  Json train(const RunConfig& config, const std::string& arguments) const {
+    write_text_file(path("run.json"), to_json(config));
+    return answer("train", "--run run.json " + kRun + arguments);
+  }
+  // Expects of a run the plans and the total of the planner, which is told the masks of the run.
+  void expect_forecast(const Json& run, const std::string& folder, const std::string& flags) const {
+    const Json planned = answer("plan", "--forecast " + folder + "/trace.jsonl " + kAsked + flags);
+    EXPECT_EQ(run["plans"]["from_step"], 0);
+    EXPECT_EQ(run["plans"]["predicted_ns"], planned["total_ns"]);
+    EXPECT_EQ(run["plans"]["hindsight_ns"], planned["total_ns"]);
+    EXPECT_EQ(run["plans"]["transitions"], planned["switches"].size());
+    ASSERT_EQ(run["phases"].size(), planned["segments"].size());
+    for (std::size_t k = 0; k < run["phases"].size(); ++k) {
+      const Json& segment = planned["segments"][k];
+      EXPECT_EQ(run["phases"][k]["first_step"], segment["step"]);
+      EXPECT_EQ(run["phases"][k]["mask"], segment["mask"]);
+      const std::string plan = run["phases"][k]["plan"];
+      const std::string summary = planned["candidates"][segment["candidate"].get<std::size_t>()];
+      EXPECT_EQ(plan.substr(0, summary.size()), summary);
+    }
+  }
+
+  ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+std::vector<FreezePolicy> list_policies() {
+  return {
+      AlphaFreeze{.alpha = 0.5, .start = 1, .interval = 1, .unit = PaceUnit::kEpochs},
+      LinearFreeze{.freeze_start = 0.2, .freeze_level = 1, .interval = 3, .unit = PaceUnit::kSteps},
+      GradualUnfreeze{.blocks_per_interval = 2, .start = 0, .interval = 1},
+      FreezeOut{.t0 = 0.3, .power = 1}};
+}
+
+TEST_F(PlannedRuns, HoldTheForecastsPlansAtTheForecastsTotalWithTheSameBits) {
+  for (const FreezePolicy& policy : list_policies()) {
+    for (const std::string overhead : {"0.01ms", "1ms", "20ms"}) {
+      SCOPED_TRACE(std::string(name_of(policy)) + " " + overhead);
+      RunConfig asked = config();
+      asked.freeze.policy = policy;
+      const std::string flags = "--switch-time " + overhead + " ";
+      const Json run = train(asked, flags + "--out out --force");
+      expect_forecast(run, "out", flags);
+      if (overhead != "1ms") continue;
+      asked.replan = Replanning::kGreedy;
+      EXPECT_EQ(train(asked, "")["state_hash"], run["state_hash"]);
+    }
+  }
+}
+
+TEST_F(PlannedRuns, FollowRandomTraces) {
+  const unsigned seed = 20261127;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int trial = 0; trial < 6; ++trial) {
+    SCOPED_TRACE(trial);
+    FreezeTrace trace;
+    trace.blocks.assign(5, "block");
+    trace.steps = kTinySteps;
+    TraceFreeze policy{.path = path("masks.jsonl"), .steps = kTinySteps};
+    for (Step step = 0; step < kTinySteps; step += 1 + static_cast<Step>(random() % 6)) {
+      policy.masks.push_back({step, freeze_layers(5, static_cast<int>(random() % 4))});
+      FreezeEvent& event = trace.events.emplace_back();
+      event.step = step;
+      event.what = MaskEvent{policy.masks.back().mask};
+    }
+    write_freeze_trace(trace, path("masks.jsonl"));
+    RunConfig asked = config();
+    asked.freeze.policy = policy;
+    const Json run = train(asked, "--switch-time 0.2ms --out out --force");
+    expect_forecast(run, "out", "--switch-time 0.2ms ");
+  }
+}
+
+TEST_F(PlannedRuns, CacheWhatTheForecastCaches) {
+  int fills = 0;
+  for (const std::string tier : {"memory", "disk"}) {
+    SCOPED_TRACE(tier);
+    RunConfig asked = config();
+    asked.epochs = 6;
+    asked.cache.kind = CacheConfig::Kind::kOn;
+    asked.cache.memory = tier == "memory" ? Bytes{1 << 24} : Bytes{0};
+    asked.cache.disk = tier == "disk" ? Bytes{1 << 24} : Bytes{0};
+    const std::string flags = "--switch-time 0.05ms ";
+    const Json run = train(asked, flags + "--out out --force");
+    const std::string store = "--samples 48 --cache-" + tier + " 16777216B ";
+    expect_forecast(run, "out", flags + store);
+    const Json planned = answer("plan", "--forecast out/trace.jsonl " + kAsked + flags + store);
+    std::vector<Step> begun;
+    for (const FreezeEvent& event : read_freeze_trace(path("out/trace.jsonl")).events) {
+      const auto* cache = std::get_if<CacheEvent>(&event.what);
+      if (cache != nullptr && cache->change == CacheChange::kBegun) begun.push_back(event.step);
+    }
+    std::vector<Step> filled;
+    for (const Json& fill : planned["fills"]) filled.push_back(fill["step"]);
+    EXPECT_EQ(begun, filled);
+    fills += static_cast<int>(filled.size());
+    RunConfig uncached = asked;
+    uncached.cache = {};
+    EXPECT_EQ(train(uncached, "")["state_hash"], run["state_hash"]);
+  }
+  EXPECT_GT(fills, 0);
+}
+
+}  // namespace
+}  // namespace frazil
