@@ -33,6 +33,30 @@ WorkFunction::WorkFunction(Prices metric, std::size_t start)
   work_ = metric_[start];
 }
 
+void WorkFunction::add_state(const std::vector<Duration>& prices) {
+  ENSURE(prices.size() == metric_.size(), "a price for each state");
+  std::vector<Duration> row = prices;
+  for (std::size_t s = 0; s < row.size(); ++s) {
+    for (std::size_t via = 0; via < row.size(); ++via) {
+      row[s] = std::min(row[s], prices[via] + metric_[via][s]);
+    }
+  }
+  Duration missing{0};
+  for (std::size_t a = 0; a < row.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b)
+      missing = std::max(missing, metric_[a][b] - row[a] - row[b]);
+  }
+  for (Duration& price : row) price += (missing + Duration{1}) / 2;
+  Duration work = kFarAway;
+  for (std::size_t s = 0; s < row.size(); ++s) {
+    work = std::min(work, work_[s] + row[s]);
+    metric_[s].push_back(row[s]);
+  }
+  row.push_back(Duration{0});
+  metric_.push_back(std::move(row));
+  work_.push_back(work);
+}
+
 std::size_t WorkFunction::serve(const std::vector<Duration>& task) {
   ENSURE(task.size() == work_.size(), "a cost for each state");
   std::vector<Duration> done(work_.size(), kFarAway);  // with the task done in that state

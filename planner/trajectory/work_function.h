@@ -24,6 +24,13 @@ class WorkFunction {
   // Requires: a metric with finite prices; start < its size.
   WorkFunction(Prices metric, std::size_t start);
 
+  // Adds a state in which none of the tasks so far could have been done, the last by its index.
+  // `prices`: what going there from each state, or back, costs at most; they are changed where they
+  // would make no metric with those that there are: lowered to a way through a third state, then
+  // all raised until none of the old ones is above a way through the new state. All guarantees hold
+  // as if the state had been there from the beginning. Requires: a finite price for each state.
+  void add_state(const std::vector<Duration>& prices);
+
   // Takes the next task, by its cost in each state (kFarAway: it cannot be done there). Returns the
   // state in which the task is done. Requires: some state can do the task.
   std::size_t serve(const std::vector<Duration>& task);
@@ -32,6 +39,7 @@ class WorkFunction {
   std::size_t serve(const std::vector<Duration>& task, Step count);
 
   std::size_t state() const { return state_; }
+  std::size_t states() const { return metric_.size(); }
   Duration paid() const { return paid_; }
   int changes() const { return changes_; }
   // Returns what hindsight would have paid for all tasks so far.

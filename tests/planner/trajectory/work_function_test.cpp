@@ -129,6 +129,55 @@ TEST(WorkFunction, ServesManyEqualTasksAsOneByOne) {
   }
 }
 
+// States come while tasks are served. The rule decides as one that had them all from the beginning
+// and could do none of the tasks before in them, where the prices make a metric.
+TEST(WorkFunction, TakesStatesThatComeLateAsIfTheyHadBeenThere) {
+  const unsigned seed = 20261127;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int trial = 0; trial < 500; ++trial) {
+    const std::size_t states = 2 + random() % 5;
+    const Prices metric = random_metric(random, states);
+    WorkFunction all(metric, 0);
+    WorkFunction growing(Prices{{Duration{0}}}, 0);
+    std::size_t known = 1;
+    for (int t = 0; t < 60; ++t) {
+      if (known < states && random() % 8 == 0) {
+        growing.add_state({metric[known].begin(), metric[known].begin() + static_cast<int>(known)});
+        ++known;
+      }
+      std::vector<Duration> task(states, kFarAway);
+      for (std::size_t s = 0; s < known; ++s) task[s] = draw(random, 0, 9);
+      const std::vector<Duration> own(task.begin(), task.begin() + static_cast<int>(known));
+      ASSERT_EQ(growing.serve(own), all.serve(task)) << "trial " << trial;
+    }
+    ASSERT_EQ(growing.paid(), all.paid());
+    ASSERT_EQ(growing.hindsight(), all.hindsight());
+  }
+}
+
+// Prices that make no metric with those that there are: none is an excuse for more than the bound.
+TEST(WorkFunction, StaysWithinItsBoundWhateverALateStateCosts) {
+  const unsigned seed = 77;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int trial = 0; trial < 500; ++trial) {
+    WorkFunction rule(random_metric(random, 1 + random() % 3), 0);
+    for (int t = 0; t < 50; ++t) {
+      if (random() % 10 == 0) {
+        std::vector<Duration> prices(rule.states());
+        for (Duration& price : prices) price = draw(random, 0, 90);
+        rule.add_state(prices);
+      }
+      std::vector<Duration> task(rule.states());
+      for (std::size_t s = 0; s < task.size(); ++s) task[s] = Duration{s == rule.state() ? 7 : 0};
+      rule.serve(task, 1 + static_cast<Step>(random() % 4));
+    }
+    ASSERT_LE(rule.hindsight(), rule.paid());
+    ASSERT_LE(rule.paid(), rule.hindsight() * static_cast<int>(rule.factor()) + rule.additive());
+  }
+}
+
 // A day's rent is one part in 10^12 of the price of skis: nobody waits for the days to pass.
 TEST(WorkFunction, TakesNoLongerForMoreTasks) {
   const Duration price{1'000'000'000'000};
