@@ -41,6 +41,7 @@ void add_cost(const CostEvent& cost, RunSummary& run) {
 
 // Tells transitions from plan to plan from the starts of a process, which have the same event: a
 // process begins with a plan although the mask is that of the plan before, or there is none before.
+// A transition whose times are predicted is one from plan to plan.
 class Starts {
  public:
   void see(const MaskEvent& event) { mask_ = event.mask.text(); }
@@ -158,7 +159,7 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
     } else if (const auto* cost = std::get_if<CostEvent>(&event.what)) {
       add_cost(*cost, run);
     } else if (const auto* transition = std::get_if<TransitionEvent>(&event.what)) {
-      add_transition(*transition, starts.is_start(), run);
+      add_transition(*transition, starts.is_start() && !transition->predicted, run);
     } else if (const auto* eval = std::get_if<EvalEvent>(&event.what)) {
       run.last_eval = *eval;
       ++run.evaluations;

@@ -33,10 +33,10 @@
 //   PipeTransformer: with g times the pipelines that the run began with, a step takes g batches,
 //   and counts as g steps of the schedules for learning rate and freezing. Such a run learns by its
 //   plans.
-// - "replan": "trajectory" holds the plans with which all steps and transitions to come take the
-//   least time (exec/train/plans/plan_course.h); "greedy" goes to the fastest plan under each mask
-//   that comes, whatever that costs. Weights have the same bits, unless an amortisation gate decides
-//   on masks by what a change of plan brings.
+// - "replan": "trajectory" follows a course (exec/train/plans/plan_course.h): the plans with which
+//   all steps and transitions to come take the least time, as far as the masks to come are known;
+//   "greedy" goes to the fastest plan under each mask that comes, whatever that costs. Weights have
+//   the same bits, unless an amortisation gate decides on masks by what a change of plan brings.
 // - "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha
 //   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none), and
 //   then "freeze_untrainable" too.

@@ -237,7 +237,7 @@ void FreezeControl::restore(const std::string& json, const std::string& file) {
     replanner_.set_overhead({.plan = plan, .move = move, .start = start, .memory = memory});
   }
   if (const auto course = fields.optional("course")) {
-    replanner_.restore_course(read_origin(*course, file));
+    replanner_.restore_course(read_origin(*course, file), masks_);
   }
   fields.finish();
   authority_ = FreezeAuthority(config_, shape_, std::move(state), predictor(), room_finder());

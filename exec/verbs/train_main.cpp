@@ -1,4 +1,4 @@
-// frazil train: trains a model by a plan, re-planning as layers freeze.
+// frazil train: trains a model by plans that change as layers freeze.
 
 #include <boost/program_options.hpp>
 #include <cstdio>
@@ -53,7 +53,9 @@ po::options_description describe_flags() {
       ("profile", text_value("FILE"), "model profile (frazil profile --out)")             //
       ("cluster", text_value("FILE"), "cluster (frazil profile --cluster-out)")           //
       ("plan", text_value("FILE"),
-       "plan to begin with; default: the one that frazil plan ranks first for these files")  //
+       "plan to begin with; default: the first that frazil plan --forecast holds for these files, "
+       "or, "
+       "if nothing freezes, the one that frazil plan ranks first")  //
       ("schedules", known_value("LIST", list_schedule_words(/*with_search=*/false)),
        "schedules to choose from now and when blocks freeze, a comma list; default: all that are "
        "synchronous")  //
@@ -474,7 +476,7 @@ void take_recorded_kernels(const Flags& flags) {
 }
 
 int run_train_verb(int argc, char** argv) {
-  const Verb verb{"train", "Trains a model by a plan, re-planning as layers freeze.",
+  const Verb verb{"train", "Trains a model by plans that change as layers freeze.",
                   "frazil train --run FILE --profile FILE --cluster FILE [--out FOLDER]\n"
                   "       frazil train --resume FOLDER [--accept-other-kernels]",
                   kTrainWords};

@@ -1,6 +1,6 @@
 #pragma once
-// The ranking that `frazil plan` prints and `frazil train` takes its plans from: one question with
-// one set of defaults, so that both answer the same files with the same plan.
+// The ranking that `frazil plan` prints and a run takes its plans from that follows no trajectory:
+// one question with one set of defaults, so that both answer the same files with the same plan.
 
 #include <cstdint>
 

@@ -38,7 +38,7 @@ void PhaseChanges::follow_policy(Step step) {
     return;
   }
   const FreezeMask& mask = decided_.decision.mask;
-  if (mask == parts_.run.plan().mask) {
+  if (mask == parts_.run.plan().mask && !parts_.plans.leaves(step)) {
     if (step >= foreseen_ + kForeseen) foresee(step, 2 * kForeseen);
     note_decision(step);
     return;

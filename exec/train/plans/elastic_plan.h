@@ -45,6 +45,10 @@ class ElasticPlan {
   // given one does not.
   Transitioned transition_to(const FreezeMask& mask, Step step);
 
+  // Returns whether the run is to change its plan before this step though the mask stays:
+  // transition_to() makes the transition. Must be called once between two steps.
+  bool leaves(Step step) { return replanner_.leaves(step); }
+
   // Go on with the devices that are there, under a new plan for this mask, which they put in force
   // before this step: after StepUndone with those that are left, and after Run::sees_newcomers()
   // with those of processes that are ready. Return the sentences that tell of what was lost

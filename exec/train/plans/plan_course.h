@@ -1,29 +1,34 @@
 #pragma once
-// PlanCourse is the course of a run whose coming masks are known: which plan is held when, and what
-// is cached meanwhile, so that all steps and transitions to come take the least time. It asks what
-// `frazil plan --forecast` asks (planner/trajectory/plan_trajectory.h), with the schedules, batch,
-// reduction, clipping and cache of the run, and with what the run has measured of a transition.
-// Masks are known if they follow from the step alone (foresee_masks), and are at most 100 different
-// ones. Asking the planner is left out of the price of a transition, for no transition asks.
+// PlanCourse is the course of a run: which plan it holds when, and what it caches meanwhile. It
+// asks what `frazil plan --forecast` asks, with the schedules, batch, reduction, clipping and cache
+// of the run, and with what the run has measured of a transition.
+// clang-format off
+//   masks known    they follow from the step alone (foresee_masks), and are at most 100 different
+//                  ones: the trajectory with which all steps and transitions to come take the least
+//                  time (planner/trajectory/plan_trajectory.h)
+//   else           the rule that knows no forecast (planner/trajectory/online_plans.h); it may leave
+//                  a plan before any step
+// clang-format on
+// Asking the planner is left out of the price of a transition, for no transition asks.
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "analysis/plan_regret.h"
 #include "exec/train/plans/plan_finder.h"
 #include "exec/train/train_options.h"
 #include "planner/freezing/freeze_authority.h"
+#include "planner/trajectory/online_plans.h"
 #include "planner/trajectory/plan_trajectory.h"
 
 namespace frazil {
 
-// True if the run is to follow the planner's trajectories: it may change its plan, its batch is
-// fixed, and its cache, if it has one, is filled where that pays.
-bool follows_trajectories(const TrainOptions& options);
-
 class PlanCourse {
  public:
-  // Where a course begins. Equal origins give equal courses.
+  // Where a course begins. Equal origins and masks give equal courses.
   struct Origin {
     Step step = 0;
     std::vector<DeviceId> devices;                                   // that are there, ascending
@@ -35,16 +40,21 @@ class PlanCourse {
   };
   // What the course holds from some step on.
   struct Hold {
-    Plan plan;        // under the mask, with nothing cached
-    HeldCache cache;  // as its segment begins
+    Plan plan;  // under the mask, with nothing cached
+    // What is cached as its segment begins; none: that is for others to say.
+    std::optional<HeldCache> cache = std::nullopt;
   };
 
-  // Serves a run over so many training samples. `options` must outlive this object.
-  PlanCourse(const TrainOptions& options, const RunShape& run, std::int64_t samples);
+  // Serves a run over so many training samples, for plans as `finder` asks for them. The references
+  // must outlive this object.
+  PlanCourse(const TrainOptions& options, const RunShape& run, std::int64_t samples,
+             PlanFinder& finder);
 
-  // Begins the course there, for plans as `finder` asks for them. Nothing is foreseen then if no
-  // plan fits under some mask to come.
-  void begin(const Origin& origin, const PlanFinder& finder,
+  // True if the run is to follow a course: it may change its plan, something freezes, its batch is
+  // fixed, and its cache, if it has one, is filled where that pays.
+  bool is_on() const { return is_on_; }
+  // Begins the course there, under this mask. Requires: is_on().
+  void begin(const Origin& origin, const FreezeMask& mask,
              const std::optional<TransitionOverhead>& overhead);
   // Forgets the course: the devices are others.
   void end();
@@ -53,32 +63,59 @@ class PlanCourse {
 
   // None: no course has begun.
   const std::optional<Origin>& origin() const { return origin_; }
-  // Returns what is held at a step, and how far the run is on its course; none if the course does
-  // not foresee this mask there.
+  // Returns what is held in a step, by which the course has come to it. None if no plan fits under
+  // the mask, as far as the course knows; the course is over then. Requires: steps do not decrease.
   std::optional<Hold> hold(const FreezeMask& mask, Step step);
-  // Returns what is held after that once the mask changes; none if it changes to another mask.
+  // Takes a step under the mask of the last hold(). Returns whether another plan is then held.
+  bool leaves(Step step);
+
+  // Returns what is held after the last hold() once the mask changes; none: that is not known.
   std::optional<Hold> find_next(const FreezeMask& mask) const;
-  // True if the mask is one that the course foresees.
-  bool foresees(const FreezeMask& mask) const;
-  // Returns the trajectory that the course follows; null: nothing is foreseen.
-  const PlannedTrajectory* planned() const { return asked_ ? &asked_->planned : nullptr; }
+  // True if the course knows plans for the mask, or that there are none.
+  bool knows(const FreezeMask& mask) const;
+  // Returns whether some plan fits, which is found out if it is not known. Requires: a course.
+  bool has_plans(const FreezeMask& mask) {
+    return foresees(mask) || !find_candidates(mask).empty();
+  }
+  // Takes the plans under a mask that PlanFinder::find_candidates() has found.
+  void learn(const FreezeMask& mask, std::vector<Plan> found);
+  // Returns what the plans cost from the origin on; none: there is no course.
+  std::optional<PlanRegret> find_regret() const;
 
  private:
-  struct Asked {
+  struct Foreseen {
     Cluster present;  // of the devices that are there
     std::unique_ptr<TrajectoryPlanner> planner = nullptr;
     PlannedTrajectory planned = {};
   };
-  TrajectoryOptions question(const PlanFinder& finder) const;
+  struct Online {
+    Cluster present;
+    Plan first;
+    std::optional<OnlinePlans> plans = std::nullopt;  // none: what a transition costs is not known
+    FreezeMask mask = {};
+    Step next = 0;  // the first step that the rule has not taken
+  };
+  bool foresees(const FreezeMask& mask) const;
+  bool foresee(const std::optional<TransitionOverhead>& overhead);
+  void go_without_forecast(const FreezeMask& mask,
+                           const std::optional<TransitionOverhead>& overhead);
+  void begin_rule(const TransitionOverhead& overhead);
+  const std::vector<Plan>& find_candidates(const FreezeMask& mask);
+  std::optional<Hold> hold_foreseen(const FreezeMask& mask, Step step);
+  std::optional<Hold> hold_online(const FreezeMask& mask, Step step);
   Hold hold_in(std::size_t segment) const;
 
   const TrainOptions& options_;
   RunShape run_;
   std::int64_t samples_;  // in all variants
+  PlanFinder& finder_;
   std::optional<std::vector<TracedMask>> forecast_;
+  bool is_on_;
   std::optional<Origin> origin_;
-  std::unique_ptr<Asked> asked_;  // null: nothing is foreseen
-  std::size_t segment_ = 0;       // of the last hold()
+  std::unique_ptr<Foreseen> foreseen_;
+  std::size_t segment_ = 0;                              // of the last hold(), where foreseen
+  std::unique_ptr<Online> online_;                       // where not
+  std::map<std::string, std::vector<Plan>> candidates_;  // by the mask's bits
 };
 
 }  // namespace frazil

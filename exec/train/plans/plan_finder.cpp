@@ -9,6 +9,7 @@
 #include "planner/prediction/ranking.h"
 #include "planner/search/advice.h"
 #include "planner/search/rank_plans.h"
+#include "planner/trajectory/trajectory_candidates.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -75,6 +76,18 @@ std::optional<FoundPlans> PlanFinder::find_both(const FreezeMask& mask) {
   const std::optional<Plan> plan = find(mask, options_.config.cache.is_on());
   if (!plan) return std::nullopt;
   return FoundPlans{*plan, plan->cache_frozen_prefix ? find(mask, false) : std::nullopt};
+}
+
+std::vector<Plan> PlanFinder::find_candidates(const FreezeMask& mask) {
+  const CandidateQuestion asked{.search = without_efforts(question(mask, /*caches=*/false)),
+                                .may_cache = options_.config.cache.is_on()};
+  std::vector<Plan> found;
+  try {
+    add_candidates(*search_, {options_.profile, present_}, asked, found);
+  } catch (const InfeasibleError&) {
+    found.clear();
+  }
+  return found;
 }
 
 std::optional<FoundPlans> PlanFinder::find_both_on(const std::vector<DeviceId>& devices,

@@ -46,6 +46,9 @@ class PlanFinder {
   // Returns the answers with and without a cache; none if no plan fits. Only one thread at a time
   // may ask.
   std::optional<FoundPlans> find_both(const FreezeMask& mask);
+  // Returns the best plans, fastest first, from which a course chooses; empty if none fits. They
+  // are on the devices of present(). Only one thread at a time may ask.
+  std::vector<Plan> find_candidates(const FreezeMask& mask);
   // Returns what find_both(mask) would find with these devices; none if the batch grows with the
   // pipelines. Any thread.
   std::optional<FoundPlans> find_both_on(const std::vector<DeviceId>& devices,

@@ -46,4 +46,24 @@ Plan on_devices(const Plan& plan, const std::vector<DeviceId>& devices) {
   return placed;
 }
 
+Plan from_devices(const Plan& plan, const std::vector<DeviceId>& devices) {
+  const DeviceId last = devices.back();
+  std::vector<DeviceId> places(last.index() + 1);
+  for (std::size_t i = 0; i < devices.size(); ++i) places[devices[i].index()] = DeviceId{i};
+  Plan placed = plan;
+  if (auto* const lists = std::get_if<ExplicitSchedule>(&placed.schedule)) {
+    std::vector<std::vector<Action>> moved;
+    lists->devices.resize(last.index() + 1);
+    for (const DeviceId device : devices)
+      moved.push_back(std::move(lists->devices[device.index()]));
+    lists->devices = std::move(moved);
+  }
+  for (Pipeline& pipeline : placed.pipelines) {
+    for (Stage& stage : pipeline.stages) {
+      for (DeviceId& device : stage.devices) device = places.at(device.index());
+    }
+  }
+  return placed;
+}
+
 }  // namespace frazil

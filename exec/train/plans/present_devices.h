@@ -14,5 +14,7 @@ Cluster keep_devices(const Cluster& cluster, const std::vector<DeviceId>& device
 
 // Returns the plan with device i of it on devices[i].
 Plan on_devices(const Plan& plan, const std::vector<DeviceId>& devices);
+// Returns the plan whose on_devices() the given plan is. Requires: it uses these devices alone.
+Plan from_devices(const Plan& plan, const std::vector<DeviceId>& devices);
 
 }  // namespace frazil

@@ -19,6 +19,7 @@ struct Replanner::Expected {
 
   FreezeMask mask;
   std::optional<FoundPlans> found = std::nullopt;
+  std::optional<std::vector<Plan>> candidates = std::nullopt;  // asked for in place of `found`
   std::atomic<bool> is_done = false;
 };
 
@@ -41,15 +42,19 @@ void Replanner::take(const FreezeMask& mask, const FoundPlans& found) {
 
 void Replanner::expect(const FreezeMask& mask) {
   if (!held_ || !options_.elastic || plans_.count(mask.text()) > 0) return;
-  if (course_.foresees(mask)) return;
+  if (course_.knows(mask)) return;
   if (expected_) {
     if (expected_->mask == mask || !expected_->is_done) return;
     take_expected();
   }
   expected_ = std::make_shared<Expected>(mask);
-  jobs_.start([this, expected = expected_] {
+  jobs_.start([this, expected = expected_, on_course = course_.origin().has_value()] {
     try {
-      expected->found = finder_.find_both(expected->mask);
+      if (on_course) {
+        expected->candidates = finder_.find_candidates(expected->mask);
+      } else {
+        expected->found = finder_.find_both(expected->mask);
+      }
     } catch (const std::exception&) {
       // A guess ends no run: go_on() meets the same error and reports it.
     }
@@ -69,32 +74,47 @@ void Replanner::take_expected() {
   if (!expected_) return;
   jobs_.wait();
   const std::shared_ptr<const Expected> expected = std::exchange(expected_, nullptr);
+  if (expected->candidates && course_.origin()) {
+    course_.learn(expected->mask, *expected->candidates);
+  }
   if (!expected->found) return;
   const auto& [plan, uncached] = *expected->found;
   plans_.emplace(expected->mask.text(), plan);
   if (plan.cache_frozen_prefix) uncached_.emplace(expected->mask.text(), uncached);
 }
 
-// A transition does not ask: the course was planned before.
-void Replanner::begin_course(Step step) {
+// What an earlier process has held is found by taking its steps again.
+void Replanner::begin_course(const FreezeMask& mask, Step step) {
   PlanCourse::Origin origin{
       .step = step, .devices = finder_.devices(), .overhead_known = overhead_.has_value()};
   if (held_ && finder_.is_there(*held_)) {
     origin.before = TrajectoryOptions::Before{*held_, held_->mask};
   }
-  const std::optional<PlanCourse::Origin> restored = std::exchange(restored_, std::nullopt);
-  if (restored && restored->devices == origin.devices && !held_) origin = *restored;
-  course_.begin(origin, finder_, overhead_);
+  const std::optional<Restored> restored = std::exchange(restored_, std::nullopt);
+  if (held_ || !restored || restored->origin.devices != origin.devices) {
+    course_.begin(origin, mask, overhead_);
+    return;
+  }
+  const std::vector<TracedMask>& masks = restored->masks;
+  const Step first = restored->origin.step;
+  for (std::size_t i = 0; i < masks.size(); ++i) {
+    const Step end = std::min(step, i + 1 < masks.size() ? masks[i + 1].step : step);
+    if (end <= std::max(first, masks[i].step)) continue;
+    if (!course_.origin()) course_.begin(restored->origin, masks[i].mask, overhead_);
+    if (!course_.hold(masks[i].mask, end - 1)) break;
+  }
+  if (!course_.origin()) course_.begin(origin, mask, overhead_);
 }
 
-std::optional<Plan> Replanner::follow_course(const FreezeMask& mask, Step step) {
+std::optional<Plan> Replanner::follow(const FreezeMask& mask, Step step) {
   planned_cache_.reset();
-  if (!follows_trajectories(options_) || std::exchange(is_ready_, false)) return std::nullopt;
+  if (!course_.is_on() || std::exchange(is_ready_, false)) return std::nullopt;
   const auto start = std::chrono::steady_clock::now();
-  if (!course_.origin()) {
-    begin_course(step);
-    ++searches_;
+  if (!course_.origin() || !course_.knows(mask)) {
+    take_expected();
+    if (!course_.origin() || !course_.knows(mask)) ++searches_;
   }
+  if (!course_.origin()) begin_course(mask, step);
   const std::optional<PlanCourse::Hold> hold = course_.hold(mask, step);
   add_time(since(start));
   if (!hold) return std::nullopt;
@@ -102,8 +122,11 @@ std::optional<Plan> Replanner::follow_course(const FreezeMask& mask, Step step) 
   return as_held(*hold);
 }
 
+bool Replanner::leaves(Step step) { return course_.leaves(step); }
+
 Plan Replanner::as_held(const PlanCourse::Hold& hold) const {
-  return hold.cache.features.depth > 0 ? finder_.cache_prefix(hold.plan) : hold.plan;
+  const bool caches = !hold.cache || hold.cache->features.depth > 0;
+  return caches ? finder_.cache_prefix(hold.plan) : hold.plan;
 }
 
 void Replanner::set_overhead(const TransitionOverhead& overhead) {
@@ -118,15 +141,10 @@ void Replanner::add_time(Duration time) {
   asking_ += time;
 }
 
-// A trajectory over masks that have come as they were foreseen is the cheapest there is.
 std::optional<PlanRegret> Replanner::find_regret() const {
-  const PlannedTrajectory* const planned = course_.planned();
-  if (!planned) return std::nullopt;
-  return PlanRegret{.from = course_.origin()->step,
-                    .predicted = planned->best.total,
-                    .hindsight = planned->best.total,
-                    .asking = asking_,
-                    .transitions = static_cast<int>(planned->transitions.size())};
+  std::optional<PlanRegret> regret = course_.find_regret();
+  if (regret) regret->asking = asking_;
+  return regret;
 }
 
 const Plan& Replanner::go_on(const FreezeMask& mask, Step step) {
@@ -138,7 +156,7 @@ const Plan& Replanner::go_on(const FreezeMask& mask, Step step) {
     held_ = options_.plan;
     held_->mask = mask;
     held_ = finder_.cache_prefix(*held_);
-  } else if (std::optional<Plan> plan = follow_course(mask, step)) {
+  } else if (std::optional<Plan> plan = follow(mask, step)) {
     held_ = std::move(plan);
   } else {
     held_ = answer(mask);
@@ -200,7 +218,8 @@ const Plan& Replanner::hold(const Plan& plan) {
 
 bool Replanner::has_room(const FreezeMask& mask) {
   ENSURE(held_.has_value(), "a run goes on from some plan");
-  if (course_.foresees(mask)) return true;
+  if (course_.origin() && !course_.knows(mask)) take_expected();
+  if (course_.origin() && course_.has_plans(mask)) return true;
   if (without_room_.count(mask.text()) > 0) return false;
   try {
     (void)answer(mask);

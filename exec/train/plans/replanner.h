@@ -28,18 +28,21 @@ class Replanner {
   Replanner(const TrainOptions& options, const RunShape& run, std::int64_t samples)
       : options_(options),
         finder_(options, samples, all_devices(options.cluster)),
-        course_(options, run, samples),
+        course_(options, run, samples, finder_),
         overhead_(options.overhead) {}
 
   // Returns the plan to go on with under the mask from this step on, and holds it from now on. The
   // first plan is the given one. Any other is that of the course (exec/train/plans/plan_course.h)
-  // where the run follows one that foresees the mask. Else it is the best under the mask if the run
+  // if the run follows one. Else it is the best under the mask if the run
   // is elastic or the held plan has no room under the mask, or the held plan. Its frozen prefix is
   // cached where the run has a cache and the plan allows it, on a course where the course caches.
   // Throws InfeasibleError if no plan fits, InputError for a given plan with a cached prefix in a
   // run without a cache. If the batch grows with the pipelines, the plan is the fastest by sample
   // of those that are best for the batch that their pipelines have.
   const Plan& go_on(const FreezeMask& mask, Step step);
+  // Takes a step under the mask in force. Returns whether the course then leaves the held plan;
+  // go_on() answers with the next.
+  bool leaves(Step step);
   // Returns what the course caches under the held plan; none: the plan is not that of a course.
   const std::optional<HeldCache>& planned_cache() const { return planned_cache_; }
   // Returns the best plan under the held plan's mask that caches nothing; none if none fits.
@@ -95,21 +98,27 @@ class Replanner {
   // The course that the run follows. A checkpoint keeps where it has begun; a run that goes on
   // there on the same devices, without a given plan, follows the same course.
   const PlanCourse& course() const { return course_; }
-  void restore_course(const PlanCourse::Origin& origin) { restored_ = origin; }
+  void restore_course(const PlanCourse::Origin& origin, const std::vector<TracedMask>& masks) {
+    restored_ = Restored{origin, masks};
+  }
 
  private:
   struct Expected;
   void take_expected();
   Plan answer(const FreezeMask& mask);
-  std::optional<Plan> follow_course(const FreezeMask& mask, Step step);
-  void begin_course(Step step);
+  std::optional<Plan> follow(const FreezeMask& mask, Step step);
+  void begin_course(const FreezeMask& mask, Step step);
   void add_time(Duration time);
   Plan as_held(const PlanCourse::Hold& hold) const;
 
   const TrainOptions& options_;
   PlanFinder finder_;
   PlanCourse course_;
-  std::optional<PlanCourse::Origin> restored_;  // until a course begins
+  struct Restored {
+    PlanCourse::Origin origin;
+    std::vector<TracedMask> masks;  // so far
+  };
+  std::optional<Restored> restored_;  // until a course begins
   bool is_ready_ = false;  // a plan for the devices that are there now has been taken over
   std::optional<Plan> held_;
   std::optional<HeldCache> planned_cache_;

@@ -37,7 +37,7 @@ TEST(RunConfig, ReadsEveryKey) {
     "optimizer": {"kind": "sgd", "learning_rate": 0.1, "weight_decay": 0, "momentum": 0.5,
                   "cosine": false, "warm_up_steps": 1000000000, "clip_norm": 1.5},
     "epochs": 7, "batch_size": 40, "batch_growth": "with-pipelines", "micro_batch_size": 10,
-    "seed": 9007199254740992,
+    "seed": 9007199254740992, "replan": "greedy",
     "freeze": {"alpha": 0.333333, "start_epoch": 11, "interval_epochs": 2},
     "reduction": "fast", "message_order": "as-sent", "deadline_seconds": 2.5})");
   const RunConfig expected{
@@ -67,6 +67,7 @@ TEST(RunConfig, ReadsEveryKey) {
       .batch_growth = BatchGrowth::kWithPipelines,
       .micro_batch_size = 10,
       .seed = 9007199254740992,
+      .replan = Replanning::kGreedy,
       .freeze = {AlphaFreeze{
                      .alpha = 0.333333, .start = 10, .interval = 2, .unit = PaceUnit::kEpochs},
                  {}},
@@ -165,6 +166,7 @@ RunConfig draw_config(std::uint64_t seed) {
   config.optimizer.warm_up_steps = draw(0, 1'000'000'000);
   config.batch_size = draw(1, 1000);
   if (draw(0, 1) == 0) config.batch_growth = BatchGrowth::kWithPipelines;
+  if (draw(0, 1) == 0) config.replan = Replanning::kGreedy;
   config.micro_batch_size = draw(1, config.batch_size);
   config.seed = engine() >> 11;
   config.freeze.policy = AlphaFreeze{
@@ -356,8 +358,8 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        R"("none" or "with-pipelines")"},
       {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
        R"(no keys but "format", "version", "model", "data", "init_from", "optimizer", "epochs", "batch_size", )"
-       R"("batch_growth", "micro_batch_size", "seed", "freeze", "reduction", "precision", )"
-       R"("message_order", )"
+       R"("batch_growth", "micro_batch_size", "seed", "replan", "freeze", "reduction", )"
+       R"("precision", "message_order", )"
        R"("deadline_seconds", "augmentation", "cache")"},
   };
   for (const BadInput& bad : cases) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "exec/checkpoint/run_files.h"
 #include "profiles/model_profile_json.h"
 #include "tests/exec/support/tiny_run.h"
 #include "tests/support/program_folder.h"
@@ -143,6 +144,64 @@ TEST_F(PlannedRuns, CacheWhatTheForecastCaches) {
     EXPECT_EQ(train(uncached, "")["state_hash"], run["state_hash"]);
   }
   EXPECT_GT(fills, 0);
+}
+
+std::vector<FreezePolicy> list_measuring_policies() {
+  return {PaperFreeze{.alpha = 0.5, .start = 2, .interval = 3},
+          AutoFreeze{.percentile = 60, .start = 2, .interval = 3},
+          PlasticityFreeze{.tolerance = 0.9, .start = 1, .interval = 2}};
+}
+
+// Where the masks are not known, the rule without a forecast says how far it is from hindsight.
+TEST_F(PlannedRuns, StayWithinTheStatedFactorWhereMasksFollowFromSignals) {
+  for (const FreezePolicy& policy : list_measuring_policies()) {
+    SCOPED_TRACE(std::string(name_of(policy)));
+    RunConfig asked = config();
+    asked.freeze.policy = policy;
+    const Json run = train(asked, "--switch-time 0.3ms --out out --force");
+    const Json& plans = run["plans"];
+    ASSERT_TRUE(plans.contains("worst_factor")) << run.dump(1);
+    EXPECT_EQ(plans["from_step"], 0);
+    EXPECT_LE(plans["hindsight_ns"], plans["predicted_ns"]);
+    EXPECT_LE(plans["predicted_ns"], plans["hindsight_ns"].get<std::int64_t>() *
+                                             plans["worst_factor"].get<std::int64_t>() +
+                                         plans["worst_additive_ns"].get<std::int64_t>());
+    EXPECT_EQ(answer("report", "out --json")["runs"][0]["plans"], plans);
+    EXPECT_NE(folder_.run("report", "out").out.find("the masks were not known: at most "),
+              std::string::npos);
+    asked.replan = Replanning::kGreedy;
+    EXPECT_EQ(train(asked, "")["state_hash"], run["state_hash"]);
+    EXPECT_EQ(train(asked, "--keep-plan")["state_hash"], run["state_hash"]);
+  }
+}
+
+// What a transition costs is measured here, and differs from run to run; the checkpoint has it.
+TEST_F(PlannedRuns, GoOnFromACheckpointWithTheSamePlans) {
+  std::vector<FreezePolicy> policies = list_measuring_policies();
+  policies.push_back(list_policies().front());
+  for (const FreezePolicy& policy : policies) {
+    SCOPED_TRACE(std::string(name_of(policy)));
+    RunConfig asked = config();
+    asked.freeze.policy = policy;
+    const Json whole = train(asked, "--out out --force --checkpoint-every 9");
+    ASSERT_TRUE(std::filesystem::remove(path("out/checkpoints/" + checkpoint_name(kTinySteps))));
+    const Json resumed = answer("train", "--resume out --quiet --json");
+    ASSERT_EQ(resumed["resumed_from_step"], 9);
+    EXPECT_EQ(resumed["state_hash"], whole["state_hash"]);
+    for (const char* key : {"from_step", "predicted_ns", "hindsight_ns", "transitions"}) {
+      EXPECT_EQ(resumed["plans"][key], whole["plans"][key]) << key;
+    }
+    const auto plan_at = [](const Json& run, Step step) {
+      std::string plan;
+      for (const Json& phase : run["phases"]) {
+        if (phase["first_step"] <= step) plan = phase["plan"];
+      }
+      return plan;
+    };
+    for (Step step = 9; step < kTinySteps; ++step) {
+      EXPECT_EQ(plan_at(resumed, step), plan_at(whole, step)) << step;
+    }
+  }
 }
 
 }  // namespace
