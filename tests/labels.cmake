@@ -101,6 +101,7 @@ set(thorough
   exec_verbs_tests/CheckedRuns
   exec_verbs_tests/InitFrom
   exec_verbs_tests/KeptRuns
+  exec_verbs_tests/PlannedRuns
   exec_verbs_tests/RefusedResume
   exec_verbs_tests/ToldVerbs
   planner_bounds_tests/OrderBound
@@ -145,6 +146,7 @@ set(thorough
   planner_search_tests/SearchedOrdersVerb.PlansWithSearchAmongTheSchedulesAndSimulatesToTheSameTime
   planner_search_tests/SharedStagesSearch
   planner_trajectory_tests/LazyTrajectory
+  planner_trajectory_tests/OnlinePlans.StayWithinTheirFactorOfTheCheapestOfAllWalksOnAHundredTraces
   planner_trajectory_tests/PlanCaches.ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACacheFills
   planner_trajectory_tests/PlanCaches.IsTheCheapestOfAllWalks
   planner_trajectory_tests/PlanTrajectory.ChoosesAmongPlansWhoseCutsAreSearched
