@@ -1,10 +1,11 @@
 #include "exec/models/imported/check_graph.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "exec/models/imported/needed_nodes.h"
 
 namespace frazil {
 namespace {
@@ -75,6 +76,16 @@ void check_cases(const ImportedGraph& graph, const JsonCursor& witness) {
   }
 }
 
+// The labels of a batch are counted before there is an output.
+void check_loss(const ImportedLoss& loss, const JsonCursor& at) {
+  for (const std::string& name : find_needed_nodes(loss.nodes, loss.counted).given) {
+    if (name == "labels" || name.starts_with('c')) continue;
+    const JsonCursor counted = JsonFields(at).required("counted");
+    counted.fail(counted.describe() + ", which is made of " + json_string(name),
+                 "the labels, or what is made of them and of constants alone");
+  }
+}
+
 }  // namespace
 
 void check_graph(const ImportedGraph& graph, JsonFields& fields) {
@@ -82,6 +93,7 @@ void check_graph(const ImportedGraph& graph, JsonFields& fields) {
   check_blocks(graph, fields.required("blocks"), layers);
   check_parameters(graph, layers);
   check_buffers(graph, layers);
+  check_loss(graph.loss, fields.required("loss"));
   if (graph.witness) check_cases(graph, fields.required("witness"));
 }
 

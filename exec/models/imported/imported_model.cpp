@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "exec/models/imported/layer_program.h"
+#include "exec/models/imported/needed_nodes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -136,12 +136,6 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
   return spec;
 }
 
-// Adds the names of the values that the argument holds.
-void add_values(const ImportedArgument& argument, std::set<std::string>& names) {
-  if (argument.kind == ImportedArgument::Kind::kValue) names.insert(argument.text);
-  for (const ImportedArgument& item : argument.items) add_values(item, names);
-}
-
 // What counts the labels that are not ignored: in the labels, or in what the loss makes of them.
 struct LabelCount {
   SharedModel model;
@@ -152,29 +146,11 @@ struct LabelCount {
   std::optional<LayerProgram> program = std::nullopt;  // makes what is counted
 };
 
-// Returns the nodes of the loss that the value needs.
-std::vector<ImportedNode> nodes_for(const ImportedLoss& loss, const std::string& value) {
-  std::set<std::string> needed{value};
-  std::vector<ImportedNode> nodes;
-  for (auto node = loss.nodes.rbegin(); node != loss.nodes.rend(); ++node) {
-    const auto makes = [&](const ImportedResult& result) {
-      return std::any_of(result.names.begin(), result.names.end(),
-                         [&](const std::string& name) { return needed.contains(name); });
-    };
-    if (std::none_of(node->results.begin(), node->results.end(), makes)) continue;
-    for (const ImportedArgument& argument : node->arguments) add_values(argument, needed);
-    for (const auto& named : node->named_arguments) add_values(named.second, needed);
-    nodes.push_back(*node);
-  }
-  std::reverse(nodes.begin(), nodes.end());
-  return nodes;
-}
-
 std::function<std::int64_t(const at::Tensor&)> make_label_count(const SharedModel& model) {
   const ImportedLoss& loss = model->graph.loss;
   auto count = std::make_shared<LabelCount>(LabelCount{.model = model, .outputs = {loss.counted}});
   if (loss.counted != "labels") {
-    count->nodes = nodes_for(loss, loss.counted);
+    count->nodes = find_needed_nodes(loss.nodes, loss.counted).nodes;
     count->program.emplace(*model,
                            ProgramSource{.inputs = count->inputs,
                                          .input_positions = {0},

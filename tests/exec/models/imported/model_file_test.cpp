@@ -206,6 +206,11 @@ TEST(ModelFile, CountsTheLabelsThatTheLossReads) {
   EXPECT_EQ(make_imported(model.read()).layers.back().count_labels(labels), 3);
   expect_refused([](WrittenModel& small) { small.graph["loss"]["counted"] = "v91"; },
                  {"expected a value of the loss"});
+  expect_refused([](WrittenModel& small) { small.graph["loss"]["counted"] = "o0"; },
+                 {"$.loss.counted", "made of \"o0\"", "made of them and of constants alone"});
+  expect_refused(
+      [](WrittenModel& small) { small.graph["loss"]["counted"] = small.graph["loss"]["out"]; },
+      {"$.loss.counted", "made of \"o0\""});
 }
 
 TEST(ModelFile, RefusesValuesThatNothingMade) {
