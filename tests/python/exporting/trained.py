@@ -15,6 +15,7 @@ import frazil
 import torch
 from exported import export, exported, samples
 from frazil.tensors import open_tensors
+from keyed import KeyedMasks, find_draws
 
 PROGRAM = Path(os.environ.get("FRAZIL_BIN", "build/bin")) / "frazil"
 SAMPLES, BATCH, EPOCHS, SEED = 40, 8, 4, 5  # 20 steps
@@ -82,7 +83,7 @@ class Run:
         write_data(self.folder / "data.safetensors", self.inputs, self.labels)
 
     def graph(self):
-        return open_tensors(self.model)[1]["frazil.model"]
+        return json.loads(open_tensors(self.model)[1]["frazil.model"])
 
     def call(self, *words):
         done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=300)
@@ -102,16 +103,22 @@ class Run:
     def loop(self, micro_batch):
         """The model after the same steps of PyTorch, whose gradients are added along the same tree, one for each use of a parameter."""
         torch.set_num_threads(1)
-        model = copy.deepcopy(self.sample.model).train()
+        model, draws = copy.deepcopy(self.sample.model).train(), find_draws(self.graph())
         used = [parameter for parameter in model.parameters() if parameter.requires_grad]
         uses = untie(model, used) if micro_batch < BATCH else list(zip(used, used))
         rate, decay = OPTIMIZER["learning_rate"], OPTIMIZER["weight_decay"]
         optimizer = torch.optim.AdamW(used, lr=rate, weight_decay=decay, fused=True)
+        step = 0
         for epoch in range(EPOCHS):
             order = frazil.sample_order(SAMPLES, SEED, epoch)
             for first in range(0, SAMPLES, BATCH):
                 parts = [order[at : at + micro_batch] for at in range(first, first + BATCH, micro_batch)]
-                trees = [self.gradients(model, [use for _, use in uses], part) for part in parts]
+                trees = []
+                for part in parts:
+                    with KeyedMasks(draws, SEED, step) as masks:
+                        trees.append(self.gradients(model, [use for _, use in uses], part))
+                    assert masks.taken == len(draws), "each draw of the model file once"
+                step += 1
                 while len(trees) > 1:
                     trees = [[a if b is None else a + b for a, b in zip(*pair)] for pair in zip(trees[::2], trees[1::2])]
                 optimizer.zero_grad()
@@ -131,9 +138,10 @@ class Run:
 
 @unittest.skipUnless(PROGRAM.exists(), f"{PROGRAM} is not there")
 class Trained(unittest.TestCase):
-    def expect_loop(self, name, micro_batch):
+    def expect_loop(self, sample, micro_batch):
+        name = sample.name
         with tempfile.TemporaryDirectory() as folder:
-            run = Run(folder, without_dropout(samples()[name]))
+            run = Run(folder, sample)
             weights, expected = run.train(micro_batch), run.loop(micro_batch).state_dict()
             other = [key for key, tensor in weights.items() if not is_as_expected(key, tensor.torch(), expected[key])]
             self.assertEqual(other, [], name)
@@ -142,12 +150,19 @@ class Trained(unittest.TestCase):
     def test_weights_are_those_of_a_loop_over_whole_batches(self):
         for name in samples():
             with self.subTest(name):
-                self.expect_loop(name, BATCH)
+                self.expect_loop(without_dropout(samples()[name]), BATCH)
+
+    def test_weights_with_dropout_are_those_of_a_loop_with_the_keyed_masks_put_in(self):
+        drawing = [name for name in samples() if find_draws(exported(name).graph)]
+        self.assertGreater(len(drawing), 4)
+        for name in drawing:
+            with self.subTest(name):
+                self.expect_loop(samples()[name], BATCH)
 
     def test_weights_are_those_of_a_loop_that_adds_micro_batches_along_the_tree(self):
         for name in ("mlp", "gpt", "bert", "cnn", "hf_resnet"):
             with self.subTest(name):
-                self.expect_loop(name, micro_batch=2)
+                self.expect_loop(without_dropout(samples()[name]), micro_batch=2)
 
     def test_what_does_not_train_has_no_optimizer_state_in_checkpoints_and_profiles(self):
         if "peft_lora" not in samples():
@@ -155,7 +170,7 @@ class Trained(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             run = Run(folder, without_dropout(samples()["peft_lora"]))
             weights = run.train(BATCH, "--checkpoint-every", "10")
-            names = {entry["name"]: entry["trainable"] for entry in json.loads(run.graph())["parameters"]}
+            names = {entry["name"]: entry["trainable"] for entry in run.graph()["parameters"]}
             kept = frazil.read_tensors(sorted(Path(folder).glob("out/checkpoints/step-*.safetensors"))[-1])
             moments = {name.removeprefix("first_moment.") for name in kept if name.startswith("first_moment.")}
             self.assertEqual(moments, {name for name, trains in names.items() if trains})
