@@ -100,6 +100,10 @@ struct LayerSpec {
   // True if an output may depend on other samples than its own, so that no slice of a micro-batch
   // has what the whole one has.
   bool mixes_samples = false;
+  // True if the kernels of a forward may depend on whether gradients are wanted, as those of
+  // recurrent layers do. One that keeps nothing, because it will be run again, then runs as the one
+  // that will keep all.
+  bool follows_gradients = false;
 };
 
 struct ModelEdge {

@@ -133,6 +133,7 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
   };
   spec.varies_in_training = varies_in_training(layer, programs->training);
   spec.mixes_samples = layer.mixes_samples;
+  spec.follows_gradients = true;  // any operation may: of two kernels of LSTM, say, one trains
   return spec;
 }
 

@@ -31,6 +31,10 @@ at::Tensor scaled_loss(const LayerSpec& layer, const Tensors& outputs, const at:
   return layer.loss(outputs, labels) * scale;
 }
 
+void drop_graph(Tensors& outputs) {
+  for (at::Tensor& output : outputs) output = output.detach();
+}
+
 }  // namespace
 
 StageRunner::StageRunner(const StageContext& context, StageWork work, AddGradients add_gradients)
@@ -107,7 +111,9 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
     const Place& place = places_[i];
     const SteadyTime start = recorder_.now();
     LayerActivity activity = activity_.layers[place.layer.index()];
-    if (!keeps) activity.input_gradient = activity.weight_gradient = false;
+    if (!keeps && !model_.layers[place.layer.index()].follows_gradients) {
+      activity.input_gradient = activity.weight_gradient = false;
+    }
     const auto old = weights.find(place.layer);
     const Tensors& parameters =
         old == weights.end() ? state_.at(place.layer).parameters : old->second;
@@ -130,6 +136,7 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
       LayerGraph* const graph = has_backward ? &layer : nullptr;
       forwarded.losses.push_back(add_loss(place, saved.data, outputs[i], graph));
     }
+    if (!keeps) drop_graph(outputs[i]);
     if (has_backward) {
       const std::int64_t stash = meter ? count_stash(*meter, call.inputs, outputs[i]) : 0;
       recorder_.memory().change(MemoryKind::kStash, stash);
@@ -196,7 +203,7 @@ LayerGraph::Call StageRunner::make_call(const Place& place, const Data& data, Ed
 LayerLoss StageRunner::add_loss(const Place& place, const Data& data, const Tensors& outputs,
                                 LayerGraph* graph) {
   const SteadyTime start = recorder_.now();
-  const c10::AutoGradMode grad_mode(graph != nullptr);
+  const c10::AutoGradMode grad_mode(true);  // its kernels, too, may follow what is wanted
   const LayerSpec& layer = model_.layers[place.layer.index()];
   const auto counted = data.label_scales.find(place.layer);
   const double scale = counted == data.label_scales.end() ? data.loss_scale : counted->second;

@@ -1,5 +1,7 @@
 // The layers have very different widths.
 
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include "tests/exec/models/model_checks.h"
@@ -19,6 +21,20 @@ TEST(UnevenMlp, UnderEveryMaskHasTheBitsOfAPlainProgram) {
 
 TEST(UnevenMlp, HasTheBitsOfOneDeviceUnderEveryPlan) {
   EXPECT_GE(expect_bits_of_one_device(uneven_mlp_model(), momentum_sgd()), 45);
+}
+
+// As where one kernel trains and another, with other bits, does not.
+TEST(UnevenMlp, OfKernelsThatFollowGradientsHasTheBitsOfOneDeviceUnderEveryPlan) {
+  TestModel model = uneven_mlp_model();
+  for (LayerSpec& layer : model.spec.layers) {
+    layer.follows_gradients = true;
+    layer.forward = [forward = layer.forward](const LayerCall& call) {
+      Tensors outputs = forward(call);
+      if (c10::GradMode::is_enabled()) outputs.front() = outputs.front() * 1.5;
+      return outputs;
+    };
+  }
+  EXPECT_GE(expect_bits_of_one_device(model, momentum_sgd()), 45);
 }
 
 }  // namespace

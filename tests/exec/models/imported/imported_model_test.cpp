@@ -100,7 +100,7 @@ TEST_F(ExportedModels, HaveTheBitsOfOneDeviceUnderManyPlans) {
   int checked = 0;
   for (const auto& path : files_) {
     SCOPED_TRACE(path.filename());
-    EXPECT_GT(expect_bits_of_one_device(exported_model(read_shared(path)), clipped_adamw()), 9);
+    EXPECT_GE(expect_bits_of_one_device(exported_model(read_shared(path)), clipped_adamw()), 9);
     ++checked;
   }
   EXPECT_GT(checked, 0);
