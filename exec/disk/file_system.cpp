@@ -110,6 +110,9 @@ File::File(const FileSystem& files, const fs::path& path, int flags)
   while (descriptor_ == -EINTR) {
     descriptor_ = files_.open(path_.string(), flags | O_CLOEXEC | O_NOFOLLOW);
   }
+  if (descriptor_ < 0 && (flags & (O_ACCMODE | O_DIRECTORY)) == O_RDONLY) {
+    fail_system(path_.string(), -descriptor_, "open", "a file to read");
+  }
   check(descriptor_, "open");
 }
 

@@ -157,8 +157,8 @@ FileModel read_file_model(const std::filesystem::path& path) {
   expect_trainable_type(graph.labels, "labels", path.string());
   if (graph.blocks.size() < 2) {
     throw InputError(path.string(), 0, "a model of one block",
-                     "two or more, of which the last is the head; cuts=[...] of export_model "
-                     "makes more");
+                     "two or more, of which the last is the head, as a model has whose layers are "
+                     "children of a ModuleList");
   }
   return {path.string(), std::move(file)};
 }

@@ -62,6 +62,13 @@ TEST_F(RealFiles, SayWhichCallFailedAndWhy) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const InputError& error) {
     EXPECT_EQ(error.found(), "the error \"No such file or directory\" of open");
+    EXPECT_EQ(error.expected(), "a file to read");
+  }
+  try {
+    File file(files_, folder_ / "absent/new", O_WRONLY | O_CREAT);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.expected(), "a place for the files of a run");
   }
   EXPECT_THROW(rename_file(files_, folder_ / "absent", folder_ / "other"), InputError);
   EXPECT_THROW((void)list_folder(files_, folder_ / "absent"), InputError);
