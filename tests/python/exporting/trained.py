@@ -21,7 +21,7 @@ PROGRAM = Path(os.environ.get("FRAZIL_BIN", "build/bin")) / "frazil"
 SAMPLES, BATCH, EPOCHS, SEED = 40, 8, 4, 5  # 20 steps
 OPTIMIZER = {"kind": "adamw", "learning_rate": 0.01, "weight_decay": 0.1, "schedule": "constant"}
 EVERY_MODEL = Path(__file__).resolve().parents[2] / "exec/verbs/every_model.py"
-BY_TURNS = ("gpt", "vit", "bert", "encoder", "hf_gpt2", "hf_llama", "hf_vit", "hf_bert", "hf_t5", "cnn", "hf_resnet")
+BY_TURNS = ("mlp", "gpt", "vit", "bert", "encoder", "hf_gpt2", "hf_llama", "hf_vit", "hf_bert", "hf_t5", "cnn", "hf_resnet", "lstm", "peft_lora")
 RUNNING = ("running_mean", "running_var")  # folded by other operations than PyTorch's: within 1e-6
 RATES = ("p", "rate", "dropout", "dropout_prob", "attention_dropout")
 
