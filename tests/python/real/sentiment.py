@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The encoder of examples/sentiment, fine-tuned from export to predictions as its page says.
 
-sentiment.py [--twin]: with --twin on 200 sentences for one epoch, in which the run is killed and resumed; else for 3 seeds as the example has it,
-each beside PyTorch's own loop over the same samples. Runs under the Python of tests/interop/setup_torch.sh. FRAZIL_BIN is the folder of the
-programs, FRAZIL_REVIEWS where fetched packages are kept. Exit code 0: all held; 1: something did not; 77: something is not there.
+sentiment.py [--twin]: with --twin on 200 sentences for two epochs, of which the second reads frozen features and is killed and resumed; else for
+3 seeds as the example has it, each beside PyTorch's own loop over the same samples. Runs under the Python of tests/interop/setup_torch.sh.
+FRAZIL_BIN is the folder of the programs, FRAZIL_REVIEWS where fetched packages are kept. Exit code 0: all held; 1: something did not; 77:
+something is not there.
 """
 
 import argparse
@@ -24,6 +25,7 @@ SKIPPED, FAILED = 77, 1
 SEEDS = (0, 1, 2)
 LEAST_MEAN, MOST_APART = 0.80, 0.015
 MICRO_BATCH = 8
+EPOCH_OF_TWIN = 7  # steps over 200 sentences
 INPUTS = ("--run", "run.json", "--profile", "profile.json", "--cluster", "cluster.json", "--quiet")
 
 
@@ -67,11 +69,15 @@ def train(folder, out, *flags):
     return json.loads(call(PROGRAM, "train", *INPUTS, "--json", "--out", out, *flags, folder=folder))
 
 
-def kill_and_resume(folder, out):
-    """A run that is killed when it has written its first checkpoint goes on to its end."""
+def newest_checkpoint(folder):
+    return max((int(path.stem.removeprefix("step-")) for path in folder.glob("checkpoints/step-*.safetensors")), default=0)
+
+
+def kill_and_resume(folder, out, step):
+    """A run that is killed when it has written a checkpoint of this step or a later one goes on to its end."""
     run = subprocess.Popen([PROGRAM, "train", *INPUTS, "--out", out, "--checkpoint-every", "2"], cwd=folder, stdout=subprocess.DEVNULL)
     end = time.monotonic() + 300
-    while not list((folder / out / "checkpoints").glob("step-*.safetensors")) and time.monotonic() < end and run.poll() is None:
+    while newest_checkpoint(folder / out) < step and time.monotonic() < end and run.poll() is None:
         time.sleep(0.05)
     run.send_signal(signal.SIGKILL)
     code = run.wait()
@@ -106,13 +112,18 @@ def check_twin(place):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(place, folder, 0, "--train", 200, "--test", 100)
-        change_run(folder, epochs=1, freeze={}, cache={"kind": "off"})
+        policy = {"kind": "alpha", "alpha": 0.333, "start_step": 2, "interval_steps": 100}  # two layers of six
+        change_run(folder, epochs=2, freeze={"policy": policy}, cache={"kind": "on", "admission": "always"})
         measure(folder)
-        whole, resumed = train(folder, "whole"), kill_and_resume(folder, "killed")
-        assert whole["state_hash"] == resumed["state_hash"], f"{resumed['state_hash']} after a kill, {whole['state_hash']} without"
+        whole = train(folder, "whole")
+        assert whole["cache"]["found"] > 0, "the second epoch reads what the first has stored"
+        resumed = kill_and_resume(folder, "killed", step=EPOCH_OF_TWIN + 1)
+        change_run(folder, freeze={"policy": policy}, cache={"kind": "off"})
+        for name, answer in {"after a kill": resumed, "without a cache": train(folder, "uncached")}.items():
+            assert answer["state_hash"] == whole["state_hash"], f"{answer['state_hash']} {name}, {whole['state_hash']} else"
         expect_same_predictions(folder, "killed", resumed)
         call(PROGRAM, "check", "killed", folder=folder)
-        return f"killed and resumed with equal bits; PyTorch finds loss {whole['loss']:.4f} and accuracy {whole['accuracy']:.2%} too"
+        return f"frozen, cached, killed and resumed with equal bits; PyTorch finds loss {whole['loss']:.4f} and accuracy {whole['accuracy']:.2%} too"
 
 
 def check_seed(place, seed):
