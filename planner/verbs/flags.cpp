@@ -87,7 +87,9 @@ std::vector<std::string> text_list(const Flags& flags, const std::string& name) 
   return flags[name].as<std::vector<std::string>>();
 }
 
-bool is_set(const Flags& flags, const std::string& name) { return flags[name].as<bool>(); }
+bool is_set(const Flags& flags, const std::string& name) {
+  return flags.count(name) > 0 && flags[name].as<bool>();
+}
 
 int checked_flag(const std::string& flag, const std::string& value, int minimum, int maximum) {
   int number = 0;

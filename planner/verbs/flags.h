@@ -51,7 +51,8 @@ Duration duration_or(const Flags& flags, const std::string& name, Duration fallb
 std::int64_t required_percent_ppm(const Flags& flags, const std::string& name);
 // Returns the values of a flag that may be repeated; empty if the flag was not given.
 std::vector<std::string> text_list(const Flags& flags, const std::string& name);
-bool is_set(const Flags& flags, const std::string& name);  // a flag without a value
+// True if a flag without a value is given; false for one that the subcommand does not have.
+bool is_set(const Flags& flags, const std::string& name);
 
 // Return the value of a flag as an integer in [minimum, maximum], and the values of a comma list,
 // in which no number may stand twice.

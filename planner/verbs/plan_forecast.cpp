@@ -8,9 +8,9 @@
 #include "planner/search/rank_plans.h"
 #include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/command_line.h"
+#include "planner/verbs/forecast_file.h"
 #include "planner/verbs/plan_options.h"
 #include "planner/verbs/store_flags.h"
-#include "profiles/error.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
 
@@ -58,20 +58,9 @@ ExitCode plan_forecast(const Flags& values) {
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_given_cluster(values);
   const std::string file = required_text(values, "forecast");
-  const FreezeTrace trace = read_freeze_trace(file);
-  if (trace.blocks.size() != profile.blocks.size()) {
-    throw InputError(file, 1, fmt::format("{} blocks", trace.blocks.size()),
-                     fmt::format("the model's {}", profile.blocks.size()));
-  }
-  if (!trace.model_hash.empty() && trace.model_hash != model_hash(profile)) {
-    throw InputError(file, 1, "a trace of the model " + trace.model_hash,
-                     "one of the profile's, " + model_hash(profile));
-  }
+  const FreezeTrace trace = read_forecast(file, profile);
   SearchOptions search = without_efforts(read_options(values, profile));
-  if (trace.batch_size > 0 && trace.batch_size != search.batch_size) {
-    throw InputError(file, 1, fmt::format("steps of {} samples", trace.batch_size),
-                     fmt::format("steps of --batch {}", search.batch_size));
-  }
+  refuse_other_batch(trace, file, search.batch_size);
   TrajectoryOptions options{
       .search = search,
       .plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted),
