@@ -49,17 +49,6 @@ bool is_bounded(const Plan& plan) {
   return true;
 }
 
-// Returns how many layers lie in the first stage of each of the plan's pipelines.
-int count_first_layers(const Plan& plan, int layers) {
-  int least = layers;
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (auto stage = pipeline.stages.begin() + 1; stage != pipeline.stages.end(); ++stage) {
-      for (const LayerRange& range : stage->layers) least = std::min(least, range.first.value);
-    }
-  }
-  return least;
-}
-
 // Returns by device the bytes of parameters, optimizer state and so many sets of gradients.
 std::vector<Bytes> list_state(const Shape& shape, const std::vector<LayerSpan>& spans, int sets,
                               const ChainSums& sums) {
@@ -80,6 +69,16 @@ int count_gradient_sets(const Plan& plan, const MicroBatches& owned) {
 }
 
 }  // namespace
+
+int count_first_layers(const Plan& plan, int layers) {
+  int least = layers;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (auto stage = pipeline.stages.begin() + 1; stage != pipeline.stages.end(); ++stage) {
+      for (const LayerRange& range : stage->layers) least = std::min(least, range.first.value);
+    }
+  }
+  return least;
+}
 
 StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
                      Setting setting, const SearchOptions& options)

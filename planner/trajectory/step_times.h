@@ -22,6 +22,10 @@
 
 namespace frazil {
 
+// Returns how many layers lie in the first stage of each of the plan's pipelines, of a model with
+// so many layers: no more of them can be cached.
+int count_first_layers(const Plan& plan, int layers);
+
 class StepTimes {
  public:
   // The profile, the cluster and the other arguments must outlive this.

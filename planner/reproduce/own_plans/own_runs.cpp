@@ -11,6 +11,7 @@
 
 #include "planner/prediction/plan_notation.h"
 #include "planner/search/search.h"
+#include "planner/trajectory/step_times.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -24,7 +25,7 @@ std::string notation(const Plan& plan) {
                      variant_notation(plan));
 }
 
-OwnRun describe(const OwnTraining& training, const Walk& walk) {
+OwnRun describe(const OwnTraining& training, const std::vector<HeldSegment>& walk) {
   OwnRun run{.plans = notation(walk.front().plan), .parts = time_walk(training, walk)};
   for (std::size_t k = 1; k < walk.size(); ++k) {
     if (walk[k].plan == walk[k - 1].plan) continue;
@@ -34,17 +35,8 @@ OwnRun describe(const OwnTraining& training, const Walk& walk) {
   return run;
 }
 
-// Returns how many layers lie in the first stage of each of the plan's pipelines.
-int count_first_layers(const Plan& plan) {
-  int least = plan.pipelines.front().stages.front().layers.front().last.value + 1;
-  for (const Pipeline& pipeline : plan.pipelines) {
-    least = std::min(least, pipeline.stages.front().layers.front().last.value + 1);
-  }
-  return least;
-}
-
 struct TimedWalk {
-  Walk walk;
+  std::vector<HeldSegment> walk;
   Duration time{0};  // without the start
 };
 
@@ -54,7 +46,7 @@ class FixedPlan {
   FixedPlan(const OwnTraining& training, const std::vector<ForecastSegment>& segments,
             const Plan& plan)
       : training_(training), segments_(segments), plan_(plan) {
-    const int first = count_first_layers(plan);
+    const int first = count_first_layers(plan, static_cast<int>(training.profile.layers.size()));
     for (const ForecastSegment& segment : segments) {
       const Activity activity = find_activity(training.profile, segment.mask);
       const int prefix = count_frozen_prefix(training.profile, activity);
@@ -148,15 +140,6 @@ PlannedTrajectory plan_forecast_of(const OwnTraining& training) {
                           .store = make_own_store(training)});
 }
 
-OwnRun follow(const OwnTraining& training, const PlannedTrajectory& planned) {
-  Walk walk;
-  for (std::size_t k = 0; k < planned.segments.size(); ++k) {
-    const HeldCache cache = planned.caches ? planned.caches->walk.caches[k] : HeldCache{};
-    walk.push_back({planned.candidates[planned.best.states[k]], planned.segments[k], cache});
-  }
-  return describe(training, walk);
-}
-
 void add_new(const Plan& plan, std::vector<Plan>& plans) {
   if (std::find(plans.begin(), plans.end(), plan) == plans.end()) plans.push_back(plan);
 }
@@ -199,11 +182,11 @@ OwnRuns plan_own_runs(const OwnTraining& training) {
   });
   return {.unfrozen = hold_best(training, {all}, candidates),
           .fixed = hold_best(training, planned.segments, candidates),
-          .elastic = follow(training, planned)};
+          .elastic = describe(training, list_held_segments(planned))};
 }
 
 OwnRun plan_elastic(const OwnTraining& training) {
-  return follow(training, plan_forecast_of(training));
+  return describe(training, list_held_segments(plan_forecast_of(training)));
 }
 
 }  // namespace frazil

@@ -44,19 +44,19 @@ DeviceWork find_busiest(const SimulatedStep& step, std::size_t devices) {
 
 // Splits one step that reads features of depth `read` and writes those of depth `written`, each 0
 // for none.
-TimeParts time_cached_step(const OwnTraining& training, const WalkSegment& segment, int read,
+TimeParts time_cached_step(const OwnTraining& training, const HeldSegment& held, int read,
                            int written) {
-  TimeParts parts = time_step(training, segment.plan, segment.what.mask, read);
-  const Duration reading = time_features(training, segment.plan, read);
+  TimeParts parts = time_step(training, held.plan, held.segment.mask, read);
+  const Duration reading = time_features(training, held.plan, read);
   parts.reading = std::max(kNoTime, reading - parts.total());
-  parts.writing = time_features(training, segment.plan, written);
+  parts.writing = time_features(training, held.plan, written);
   return parts;
 }
 
-Duration time_transition(const OwnTraining& training, const WalkSegment& from,
-                         const WalkSegment& to) {
+Duration time_transition(const OwnTraining& training, const HeldSegment& from,
+                         const HeldSegment& to) {
   const Cluster cluster = make_own_cluster(training, 1);
-  const Activity trained = find_activity(training.profile, from.what.mask);
+  const Activity trained = find_activity(training.profile, from.segment.mask);
   return price_transition(from.plan, to.plan, {training.profile, cluster}, trained, own_overhead())
       .total;
 }
@@ -114,21 +114,21 @@ Duration time_features(const OwnTraining& training, const Plan& plan, int depth)
   return transfer_time(make_own_store(training).memory, *of_sample, plan);
 }
 
-TimeParts time_walk(const OwnTraining& training, const Walk& walk) {
+TimeParts time_walk(const OwnTraining& training, const std::vector<HeldSegment>& walk) {
   TimeParts parts;
   parts.start = start_time();
   for (std::size_t k = 0; k < walk.size(); ++k) {
-    const WalkSegment& segment = walk[k];
-    if (k > 0 && !(walk[k - 1].plan == segment.plan)) {
-      parts.transitions += time_transition(training, walk[k - 1], segment);
+    const HeldSegment& held = walk[k];
+    if (k > 0 && !(walk[k - 1].plan == held.plan)) {
+      parts.transitions += time_transition(training, walk[k - 1], held);
     }
-    const int depth = segment.cache.features.depth;
-    const Step fills = std::min(segment.cache.left, segment.what.steps);
+    const int depth = held.cache.features.depth;
+    const Step fills = std::min(held.cache.left, held.segment.steps);
     if (fills > 0) {
-      parts += time_cached_step(training, segment, segment.cache.source.depth, depth) * fills;
+      parts += time_cached_step(training, held, held.cache.source.depth, depth) * fills;
     }
-    if (fills < segment.what.steps) {
-      parts += time_cached_step(training, segment, depth, 0) * (segment.what.steps - fills);
+    if (fills < held.segment.steps) {
+      parts += time_cached_step(training, held, depth, 0) * (held.segment.steps - fills);
     }
   }
   return parts;

@@ -7,17 +7,9 @@
 #include <vector>
 
 #include "planner/reproduce/own_plans/own_training.h"
-#include "planner/trajectory/cached_walk.h"
+#include "planner/trajectory/walk_times.h"
 
 namespace frazil {
-
-// One segment of a walk; `cache` is as the segment begins.
-struct WalkSegment {
-  Plan plan;
-  ForecastSegment what;
-  HeldCache cache;
-};
-using Walk = std::vector<WalkSegment>;
 
 // The time of a training by what it is spent on.
 struct TimeParts {
@@ -42,6 +34,6 @@ TimeParts time_step(const OwnTraining& training, const Plan& plan, const FreezeM
 // Returns the time that one step of the plan spends on reading, or on writing, these features.
 Duration time_features(const OwnTraining& training, const Plan& plan, int depth);
 // Times the whole walk. Requires: every plan can hold the caches that it has.
-TimeParts time_walk(const OwnTraining& training, const Walk& walk);
+TimeParts time_walk(const OwnTraining& training, const std::vector<HeldSegment>& walk);
 
 }  // namespace frazil
