@@ -1,0 +1,74 @@
+#include "analysis/ablation/arm_plans.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/named/named_planner.h"
+#include "planner/prediction/plan_notation.h"
+#include "planner/search/rank_plans.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+ArmPlan rank_first(Setting setting, const SearchOptions& options, std::int64_t noise_ppm) {
+  PlanSearch search(setting);
+  const Ranking ranking = rank_plans(search, options, noise_ppm);
+  const Candidate* const best = ranking.best();
+  if (best == nullptr) return {std::nullopt, explain_infeasible(ranking)};
+  return {best->plan, ""};
+}
+
+ArmPlan find_pipe_transformer(Setting setting, const SearchOptions& options) {
+  try {
+    Plan plan = make_pipe_transformer_step_plan(setting, options);
+    const StepOptions step{.clip = options.clip, .overlap = options.overlap};
+    Candidate judged = judge_plan(std::move(plan), setting, step);
+    if (judged.infeasible) return {std::nullopt, judged.infeasible->reason};
+    return {std::move(judged.plan), ""};
+  } catch (const InfeasibleError& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+}  // namespace
+
+ArmPlan find_first_plan(ArmFacts::First first, Setting setting, const SearchOptions& options,
+                        std::int64_t noise_ppm) {
+  SearchOptions within = options;
+  switch (first) {
+    case ArmFacts::First::kBest:
+      break;
+    case ArmFacts::First::kOneDevice:
+      within.max_replicas = 1;
+      within.max_stages = 1;
+      break;
+    case ArmFacts::First::kReplicas:
+      within.max_stages = 1;
+      break;
+    case ArmFacts::First::kPipeTransformer:
+      return find_pipe_transformer(setting, options);
+  }
+  return rank_first(setting, within, noise_ppm);
+}
+
+Plan make_pipe_transformer_step_plan(Setting setting, const SearchOptions& options) {
+  // Its planner sets the size of micro-batches and does not read this one.
+  const int size = options.batch_size;
+  Plan plan = make_named_plan(NamedPlanner::kPipeTransformer, setting, options.mask,
+                              {.batch_size = options.batch_size, .micro_batch_size = size});
+  plan.reduction = options.reduction;
+  return plan;
+}
+
+int count_replicas(const Plan& plan) {
+  int most = parallel_shape(plan).replicas;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      most = std::max(most, static_cast<int>(stage.devices.size()));
+    }
+  }
+  return most;
+}
+
+}  // namespace frazil

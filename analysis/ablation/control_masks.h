@@ -1,0 +1,43 @@
+#pragma once
+// What the control arms of an ablation train. A control freezes as many blocks at every step as
+// the freeze policy did in arm `all`, but others, so that the number alone is the same; or it stops
+// after so many epochs that it takes the time of `all`. All of it is a pure function of what `all`
+// did and of a seed, so that a prediction and a run have the same masks.
+// clang-format off
+//   reversed   the last blocks before the head freeze first, the embedding last
+//   drawn      blocks freeze in an order that the seed draws; the head is not drawn
+// clang-format on
+// The order does not change while an arm trains: under the same number of frozen blocks a control
+// has the same mask, and where the policy freezes more, what was frozen stays so.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/ablation/arm.h"
+#include "planner/trajectory/plan_trajectory.h"
+#include "traces/freeze_trace.h"
+
+namespace frazil {
+
+// Returns the mask of a control in place of the policy's: with as many frozen blocks, of which the
+// head is none. kPolicy keeps the mask, kNone freezes nothing. The seed is that of kDrawn.
+// Requires: the head of `policy` is active.
+FreezeMask make_control_mask(const FreezeMask& policy, ArmFacts::Masks masks, std::uint64_t seed);
+
+// Returns the segments under the masks of an arm. Neighbours differ again: segments whose masks
+// have become equal are one.
+std::vector<ForecastSegment> make_control_segments(const std::vector<ForecastSegment>& policy,
+                                                   ArmFacts::Masks masks, std::uint64_t seed);
+
+// Returns the mask events of a trace with the masks of an arm in place of the policy's, each at its
+// step; `by` names the arm in each. Events of other kinds are left out. What the policy says of its
+// reason is replaced by how many blocks it froze.
+std::vector<FreezeEvent> make_control_events(const FreezeTrace& policy, ArmFacts::Masks masks,
+                                             std::uint64_t seed, std::string_view by);
+
+// Returns the number of whole epochs whose time comes nearest to `time`: at least 1, and the larger
+// one of two that are equally near. Requires: an epoch takes some time.
+std::int64_t count_epochs_within(Duration time, Duration epoch);
+
+}  // namespace frazil
