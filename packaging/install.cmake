@@ -5,7 +5,7 @@
 #   torch        the programs with libtorch, the libraries of libtorch for CPUs, data and runs of the demo
 #   cuda         the plug-in for GPUs and the libraries of libtorch for GPUs, where the plug-in is built
 set(programs_of_planner frazil frazil-plan frazil-cluster frazil-simulate frazil-check frazil-verify
-  frazil-import frazil-export frazil-report frazil-reproduce)
+  frazil-import frazil-export frazil-report frazil-ablate frazil-reproduce)
 set(programs_of_torch)
 set(plugin)
 if(TARGET exec)

@@ -40,6 +40,7 @@ constexpr std::array kVerbs = {
     Verb{"export", "write a schedule in the form of another program", false},
     Verb{"report", "lay a prediction and a measurement side by side", false},
     Verb{"check", "check that what a run left holds and agrees", false},
+    Verb{"ablate", "say what freezing, AutoPipe, AutoDP and AutoCache bring", false},
     Verb{"reproduce", "redo a published result and lay both side by side", false},
 };
 

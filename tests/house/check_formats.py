@@ -28,7 +28,7 @@ READERS = {
     "Kernels of a run": ("exec/checkpoint/run_kernels.cpp",),
     "Checkpoint": ("exec/checkpoint/checkpoint_header.cpp", "exec/train/freeze_control.cpp", "planner/freezing/freeze_state_json.cpp"),
 }
-SUBCOMMANDS = "profile plan cluster simulate train verify import export report check reproduce".split()
+SUBCOMMANDS = "profile plan cluster simulate train verify import export report check ablate reproduce".split()
 COMMON = "Every subcommand"  # the section with the flags that all have
 STRING = r'"(?:[^"\\]|\\.)*"'
 FUNCTION = re.compile(r"^\S[^;{}()]*?\b(\w+)\(([^()]*)\)[^;{}]*\{\n(.*?)^\}", re.M | re.S)
@@ -107,7 +107,7 @@ def read_options(text):
 
 
 def flags_in_sources(root, name):
-    """The flags of a subcommand as its main describes them, by itself and through functions of planner/verbs."""
+    """The flags of a subcommand as its main describes them, by itself and through functions of planner/verbs or of its own folder."""
     main = next(root.glob(f"*/*/{name}_main.cpp"), None) or next(root.glob(f"*/{name}_main.cpp"))
     text = read_sources(root, [main.relative_to(root).as_posix()])
     flags = read_options(text)
@@ -117,7 +117,7 @@ def flags_in_sources(root, name):
         if helper in known:
             continue
         known.add(helper)
-        for path in root.glob("planner/verbs/*.cpp"):
+        for path in {*root.glob("planner/verbs/*.cpp"), *main.parent.rglob("*.cpp")}:
             source = read_sources(root, [path.relative_to(root).as_posix()])
             if path != main and re.search(rf"^void {helper}\(", source, re.M):
                 flags |= read_options(source)

@@ -24,7 +24,7 @@ expect() {
 case ${2:-} in
   arguments) expect 7 '<--plan><a b><>' '' train --plan 'a b' '' ;;
   help)
-    expect 0 'usage: frazil <subcommand>*profile*plan *(not built)*cluster*simulate*train*verify*import*export*report*check*reproduce*' '' --help
+    expect 0 'usage: frazil <subcommand>*profile*plan *(not built)*cluster*simulate*train*verify*import*export*report*check*ablate*reproduce*' '' --help
     expect 0 'frazil [0-9]*.[0-9]*.[0-9]*' '' --version
     expect 0 'usage: frazil <subcommand>*' '' help
     expect 7 '<--help>' '' help train
@@ -33,7 +33,7 @@ case ${2:-} in
     expect 2 '' 'usage: frazil <subcommand>*'
     if grep '^  train ' "$folder/err" | grep 'not built'; then exit 1; fi
     ;;
-  unknown) expect 2 '' 'frazil: found subcommand `fly`, expected one of profile, plan, cluster, simulate, train, verify, import, export, report, check, reproduce' fly
+  unknown) expect 2 '' 'frazil: found subcommand `fly`, expected one of profile, plan, cluster, simulate, train, verify, import, export, report, check, ablate, reproduce' fly
     expect 2 '' 'frazil: found subcommand `plna`, expected one of *; did you mean plan?' plna
     expect 2 '{"error":{"code":2,*"file":"command line",*' 'frazil: found subcommand `plna`, *' plna --json
     expect 2 '' 'frazil: found subcommand `a\\x1b\[31m`, *' $'a\e[31m'

@@ -6,7 +6,7 @@ import string
 
 from broken_files import BROKEN
 
-VERBS = "profile plan simulate train verify import export report check reproduce".split()
+VERBS = "profile plan simulate train verify import export report check ablate reproduce".split()
 
 # Words of the tables. In the folder of a command `in` holds what was made here, `shared` is the folder of public data.
 WORDS = {

@@ -1,0 +1,44 @@
+#include "analysis/ablation/predict/compute_limit.h"
+
+#include <algorithm>
+
+#include "planner/prediction/any_plan_bound.h"
+#include "planner/trajectory/far_sums.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Returns a plan that stands for all plans on all devices: the bound reads its batch, micro-batch
+// size, mask and cache, and how many devices it uses.
+Plan make_stand_in(Setting setting, const SearchOptions& options, bool caches) {
+  Plan plan;
+  plan.batch_size = options.batch_size;
+  plan.cache_frozen_prefix = caches;
+  Stage all;
+  all.layers = {{LayerId{0}, LayerId{setting.profile().layers.size() - 1}}};
+  for (std::size_t d = 0; d < setting.cluster().devices.size(); ++d) all.devices.emplace_back(d);
+  plan.pipelines = {{.stages = {all}, .micro_batches = {}}};
+  return plan;
+}
+
+}  // namespace
+
+Duration bound_training(Setting setting, const SearchOptions& options,
+                        const std::vector<ForecastSegment>& segments, bool caches) {
+  ENSURE(!options.micro_batch_sizes.empty(), "a micro-batch size to try");
+  Plan plan = make_stand_in(setting, options, caches);
+  Duration sum{0};
+  for (const ForecastSegment& segment : segments) {
+    plan.mask = segment.mask;
+    Duration least = kFarAway;
+    for (const int size : options.micro_batch_sizes) {
+      plan.micro_batch_size = size;
+      least = std::min(least, bound_any_plan(plan, setting).time);
+    }
+    sum = add(sum, times(least, segment.steps));
+  }
+  return sum;
+}
+
+}  // namespace frazil
