@@ -1,5 +1,6 @@
 # Tests that take longer than a moment, as <program>/<Suite> or <program>/<Suite>.<Test>; everything else is fast.
 set(thorough
+  analysis_tests/AblateProgram
   exec_checkpoint_tests/CheckpointFile.EveryFlippedBitIsFound
   exec_checkpoint_tests/CheckpointFile.EveryTruncationAndAddedBytesAreFound
   exec_checkpoint_tests/Checkpoints.EveryCallOfASaveMayFail

@@ -15,7 +15,7 @@ FRAZIL = os.environ.get("FRAZIL", str(pathlib.Path(__file__).resolve().parents[2
 COMPARE = ("simulate --stages 4 --micro-batches 8 --compare --fits 5 --forward 1ms --backward-input 1ms "
            "--backward-weight 1ms").split()
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
-VERBS = "profile plan cluster simulate train verify import export report reproduce".split()
+VERBS = "profile plan cluster simulate train verify import export report ablate reproduce".split()
 
 
 def run_on_terminal(arguments, columns, **environment):

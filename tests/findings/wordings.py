@@ -25,7 +25,7 @@ FORMS = {
 }
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")))
 WORDS = ("I", "W", "hop", "span", "stash", "K", "`W alone`", "mask", "cut", "`4 of 8`")
-VERBS = "plan cluster simulate train verify import export report reproduce profile".split()
+VERBS = "plan cluster simulate train verify import export report ablate reproduce profile".split()
 WHAT_IF = "--stages 4 --micro-batches 8 --forward 1ms --backward-input 1ms --backward-weight 1ms".split()
 
 

@@ -162,7 +162,6 @@ std::string print_notes(const PredictionAnswer& answer) {
                         arms);
   }
   text += fits_if(profile, "note: the plans fit");
-  text += list_free_links(answer.setting.cluster());
   for (const std::string& note : answer.notes) text += "note: " + note + "\n";
   return text + list_commit_rounds(list_held_plans(answer.ablation), answer.setting.cluster());
 }

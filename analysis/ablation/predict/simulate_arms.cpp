@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/ablation/predict/print_prediction.h"
+#include "planner/prediction/answer_parts.h"
 #include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/forecast_file.h"
@@ -18,6 +19,9 @@ namespace frazil {
 namespace {
 
 namespace po = boost::program_options;
+
+// How a line of notes begins that other answers print too.
+constexpr std::string_view kNoteWord = "note: ";
 
 constexpr int kMostSeed = 1'000'000'000;
 
@@ -82,6 +86,15 @@ std::vector<std::string> list_notes(const Flags& values, const AblationQuestion&
     notes.emplace_back("beside moving state a transition is taken to cost nothing (--switch-time)");
   }
   notes.push_back(fmt::format("random-masks draws its blocks with --seed {}", question.seed));
+  if (rules.noise_ppm > 0) {
+    notes.push_back(
+        fmt::format("first plans, that of unfrozen too, are the simplest within {} % of "
+                    "the fastest (--noise)",
+                    static_cast<double>(rules.noise_ppm) / 10'000));
+  }
+  if (const std::string free = list_free_links(cluster); !free.empty()) {
+    notes.push_back(free.substr(kNoteWord.size(), free.size() - kNoteWord.size() - 1));
+  }
   return notes;
 }
 

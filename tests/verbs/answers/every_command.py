@@ -32,6 +32,14 @@ with --predicted
     broken-turned in/broken/line-turned.csv --measured in/measured.csv
     broken-unknown-lane in/broken/line-unknown-lane.csv --measured in/measured.csv
 """
+ABLATE = """
+with --simulate $question --forecast in/freeze.jsonl
+    plain --epochs 2 | plain-json --epochs 2 --json | cached --samples 4000 --cache-memory 100MB --switch-time 5ms
+    cached-json --samples 4000 --cache-memory 10MB --cache-disk 1TB --seed 7 --json | odd-epochs --epochs 7 | samples-only --samples 4000
+    searched --schedules 1f1b,search
+with --simulate
+    tight $tight --batch 32 --forecast in/freeze.jsonl | other-model --profile in/fork.json --cluster in/four.json --batch 32 --forecast in/freeze.jsonl
+"""
 REPRODUCE = """
 pipetransformer pipetransformer | pipetransformer-json pipetransformer --json | pipe-bd pipe-bd
 pipe-bd-json pipe-bd --json | sailor sailor $sailor | sailor-json sailor $sailor --json | sailor-no-data sailor
@@ -68,5 +76,6 @@ def list_commands():
     yield from list_import()
     yield from list_export()
     yield from list_report()
+    yield from table("ablate", ABLATE)
     yield from table("reproduce", REPRODUCE)
     yield from list_trainers()
