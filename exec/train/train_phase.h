@@ -29,6 +29,9 @@ struct TrainPhase {
   Step sampled_every = 8;     // steps from one sample to the next
   std::int64_t steps = 0;     // full batches
   Duration measured_time{0};  // of `steps`, with gathering samples
+  // From its transition to the next one (the first phase: from its first step) with all that lies
+  // between, but for evaluations that no decision reads.
+  Duration wall_time{0};
   // Measured in the first full step after the phase's first whose spans are not kept, besides its
   // time; none for a shorter phase.
   std::optional<MemoryRecord> memory;

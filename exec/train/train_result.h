@@ -23,7 +23,11 @@ struct TrainResult {
   double loss = 0;  // on the test part, after the last step
   double accuracy = 0;
   std::optional<Validation> validation;  // after the last step; none without samples
-  Duration training_time{0};             // steps and transitions; not evaluation
+  std::int64_t test_samples = 0;
+  Duration training_time{0};  // steps and transitions; not evaluation
+  // From the first step of this process to the last with all that lies between, but for evaluations
+  // that no decision reads; the sum over the phases.
+  Duration wall_time{0};
   std::uint64_t weight_hash = 0;
   Bytes process_peak_resident;          // from the start of the process
   std::optional<double> foreign_cores;  // cores that other programs kept busy

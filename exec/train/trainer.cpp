@@ -14,6 +14,7 @@
 #include "exec/train/divergence.h"
 #include "exec/train/loop/checkpointing.h"
 #include "exec/train/loop/phase_changes.h"
+#include "exec/train/loop/run_clock.h"
 #include "exec/train/loop/training_parts.h"
 #include "planner/freezing/signal_memory.h"
 #include "profiles/error.h"
@@ -62,7 +63,9 @@ class Training {
     Step next = 0;
     for (Step step = result_.first_step; step < steps_; step = next) {
       if (step % parts_.steps_per_epoch == 0) begin_epoch(step);
+      end_lap();  // a transition belongs to the phase that it begins
       phases_.follow_policy(step);
+      if (step == result_.first_step) (void)clock_.lap();  // starting up is no step
       changes_.take_in(step);
       do {
         next = try_step(step);
@@ -77,6 +80,7 @@ class Training {
       if (is_last) checkpoints_.save_last();
       if (is_last || ends_at(next)) break;
     }
+    end_lap();
     if (result_.first_step == steps_) evaluate(steps_);
     end(result_.stopped_at.value_or(steps_));
     return std::move(result_);
@@ -86,6 +90,14 @@ class Training {
   void begin_files() {
     if (parts_.options.begin) parts_.options.begin();
     checkpoints_.open();
+  }
+
+  // Charges the phase in force with the time since the last lap.
+  void end_lap() {
+    const Duration lap = clock_.lap();
+    if (result_.phases.empty()) return;
+    result_.phases.back().wall_time += lap;
+    result_.wall_time += lap;
   }
 
   void begin_epoch(Step step) {
@@ -199,24 +211,29 @@ class Training {
 
   // Evaluates the test samples and returns what the validation samples gave.
   std::optional<PartScore> evaluate(Step done) {
+    const SteadyTime start = std::chrono::steady_clock::now();
     const Run::Evaluation evaluation = changes_.survive(
         done, [&] { return run_.evaluate(parts_.data.test, config_.micro_batch_size); });
     refuse_non_finite(done, evaluation, "test");
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
     scores_.accuracy = evaluation.accuracy;
+    clock_.leave_out(since(start));
     return validate(done);
   }
 
-  // Evaluates the validation samples. Decisions rest on these, never on test samples.
+  // Evaluates the validation samples. Decisions rest on these, never on test samples. Their time is
+  // the run's where it has decisions that read them.
   std::optional<PartScore> validate(Step done) {
     const SampleSource& samples = parts_.data.validation;
     if (samples.count() == 0) return std::nullopt;
+    const SteadyTime start = std::chrono::steady_clock::now();
     const Run::Evaluation own = changes_.survive(done, [&] {
       return run_.evaluate(samples, config_.micro_batch_size, SamplePart::kValidation);
     });
     refuse_non_finite(done, own, "validation");
     scores_.validation = result_.validation = {done, own.loss, own.accuracy};
+    if (!config_.freeze.decorators.guard) clock_.leave_out(since(start));
     return PartScore{own.loss, own.accuracy};
   }
 
@@ -238,6 +255,7 @@ class Training {
     changes_.survive(done, [&] { refuse_non_finite_weights(done, run_); });
     checkpoints_.finish(done);
     if (parts_.options.keep_weights) keep_weights(done);
+    result_.test_samples = parts_.data.test.count();
     result_.weight_hash = changes_.survive(done, [&] { return run_.weight_hash(); });
     result_.process_peak_resident = peak_resident();
     note_foreign_load();
@@ -279,6 +297,7 @@ class Training {
   PhaseChanges phases_;
   Checkpointing checkpoints_;
   ForeignLoad load_;
+  RunClock clock_;
   std::string told_;  // the last note on a short batch
 };
 

@@ -9,6 +9,7 @@
 #include "analysis/tables/table.h"
 #include "exec/checkpoint/run_files.h"
 #include "exec/measuring/fixed.h"
+#include "planner/plan/commit_round.h"
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/process_notes.h"
 #include "profiles/error.h"
@@ -61,7 +62,9 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
     answer["validation"] = {{"accuracy", result.validation->accuracy},
                             {"loss", result.validation->loss}};
   }
+  answer["test_samples"] = result.test_samples;
   answer["training_time_ns"] = result.training_time.count();
+  answer["wall_time_ns"] = result.wall_time.count();
   if (result.first_step > 0) answer["resumed_from_step"] = result.first_step;
   if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
   answer["state_hash"] = hash_text(result.weight_hash);
@@ -76,10 +79,12 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
          {"plan", summarize(phase.plan)},
          {"stages", phase.plan.pipelines.at(0).stages.size()},
          {"pipelines", phase.plan.pipelines.size()},
+         {"devices", list_used_devices(phase.plan).size()},
          {"steps", phase.steps},
          {"predicted_step_ns", phase.predicted_step.count()},
          {"extrapolated", phase.extrapolated},
          {"measured_time_ns", phase.measured_time.count()},
+         {"wall_time_ns", phase.wall_time.count()},
          {"predicted_samples_per_second", phase.predicted_samples_per_second()},
          {"measured_samples_per_second", phase.measured_samples_per_second()}});
     if (phase.memory) {
