@@ -1,0 +1,145 @@
+#include "analysis/ablation/arm_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "planner/search/rank_plans.h"
+#include "profiles/error.h"
+#include "profiles/json.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+using RunJson = nlohmann::json;
+
+constexpr int kMostEpochs = 1'048'576;
+constexpr double kWhole = 100;  // percent
+
+// These are the defaults of the run configuration (docs/formats.md).
+constexpr int kUsualEpochs = 20;
+constexpr int kUsualBatch = 32;
+constexpr int kUsualMicroBatch = 8;
+
+int integer_of(JsonFields& fields, const char* key, int usual) {
+  const auto value = fields.optional(key);
+  return value ? static_cast<int>(value->integer(1, kMostEpochs)) : usual;
+}
+
+bool clips_gradients(const RunJson& run) {
+  const auto optimizer = run.find("optimizer");
+  if (optimizer == run.end() || !optimizer->is_object()) return false;
+  const auto norm = optimizer->find("clip_norm");
+  return norm != optimizer->end() && norm->is_number() && norm->get<double>() > 0;
+}
+
+bool has_freezing(const RunJson& run) {
+  const auto freeze = run.find("freeze");
+  if (freeze == run.end() || !freeze->is_object()) return false;
+  const auto policy = freeze->find("policy");
+  if (policy == freeze->end()) return freeze->value("alpha", RunJson(0)) != RunJson(0);
+  return policy->is_object() && policy->value("kind", RunJson()) != RunJson("none");
+}
+
+void make_absolute(RunJson& name, const fs::path& folder) {
+  if (name.is_array()) {
+    for (RunJson& each : name) make_absolute(each, folder);
+  }
+  if (!name.is_string() || name.get<std::string>().empty()) return;
+  name = (folder / name.get<std::string>()).lexically_normal().string();
+}
+
+// The places of a run configuration that name files.
+void make_names_absolute(RunJson& run, const fs::path& folder) {
+  for (const char* const place :
+       {"/init_from", "/model/path", "/data/path", "/data/train", "/data/test", "/data/validation",
+        "/cache/folder", "/freeze/policy/path"}) {
+    const RunJson::json_pointer pointer(place);
+    if (run.contains(pointer)) make_absolute(run[pointer], folder);
+  }
+}
+
+// Returns a freezing by this policy that keeps what holds for blocks without anything to train.
+RunJson freeze_by(const RunJson& policy, const RunJson& run) {
+  RunJson freeze{{"policy", policy}};
+  const RunJson::json_pointer untrainable("/freeze/freeze_untrainable");
+  if (run.contains(untrainable)) freeze["freeze_untrainable"] = run[untrainable];
+  return freeze;
+}
+
+void choose_freezing(const ArmRun& arm, RunJson& run) {
+  switch (facts_of(arm.arm).masks) {
+    case ArmFacts::Masks::kPolicy:
+      return;
+    case ArmFacts::Masks::kNone:
+      run["freeze"] = freeze_by({{"kind", "none"}}, run);
+      return;
+    case ArmFacts::Masks::kReversed:
+    case ArmFacts::Masks::kDrawn:
+      run["freeze"] =
+          freeze_by({{"kind", "trace"}, {"path", fs::absolute(arm.masks).string()}}, run);
+      return;
+  }
+}
+
+void choose_cache(const ArmRun& arm, RunJson& run) {
+  if (!facts_of(arm.arm).caches) {
+    run.erase("cache");
+    return;
+  }
+  const RunJson::json_pointer kind("/cache/kind");
+  if (!run.contains(kind) || run[kind] == RunJson("off")) run["cache"] = {{"kind", "on"}};
+}
+
+}  // namespace
+
+BaseRun read_base_run(const fs::path& file) {
+  const std::string text = read_text_file(file);
+  JsonFields fields(parse_json(text, file.string()));
+  expect_format(fields, "frazil.run", 1);
+  const RunJson run = RunJson::parse(text);
+  BaseRun base{.file = file, .text = run.dump()};
+  base.epochs = integer_of(fields, "epochs", kUsualEpochs);
+  base.batch_size = integer_of(fields, "batch_size", kUsualBatch);
+  base.micro_batch_size = integer_of(fields, "micro_batch_size", kUsualMicroBatch);
+  const auto reduction = fields.optional("reduction");
+  if (reduction && reduction->text() == "fast") base.reduction = ReductionMode::kFast;
+  base.clips = clips_gradients(run);
+  base.freezes = has_freezing(run);
+  return base;
+}
+
+std::string configure(const BaseRun& base, const ArmRun& arm) {
+  RunJson run = RunJson::parse(base.text);
+  make_names_absolute(run, fs::absolute(base.file).parent_path());
+  run["seed"] = arm.seed;
+  run["epochs"] = arm.epochs;
+  choose_freezing(arm, run);
+  choose_cache(arm, run);
+  return run.dump(2) + "\n";
+}
+
+SearchOptions question_of(const BaseRun& base, const ModelProfile& profile) {
+  SearchOptions options = ranking_options();
+  options.batch_size = base.batch_size;
+  options.micro_batch_sizes = {base.micro_batch_size};
+  options.mask = FreezeMask::all_active(static_cast<int>(profile.blocks.size()));
+  options.reduction = base.reduction;
+  options.clip = base.clips;
+  return options;
+}
+
+ShorterRun shorten(int epochs, Duration time_unfrozen, Duration time_of_all) {
+  ENSURE(epochs >= 1 && time_unfrozen.count() > 0 && time_of_all.count() > 0,
+         "runs that took time");
+  const double share =
+      static_cast<double>(time_of_all.count()) / static_cast<double>(time_unfrozen.count());
+  const double wanted = share * epochs;
+  const int whole =
+      std::clamp(static_cast<int>(std::lround(std::min<double>(wanted, epochs))), 1, epochs);
+  return {whole, kWhole * (whole / wanted - 1)};
+}
+
+}  // namespace frazil

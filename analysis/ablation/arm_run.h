@@ -1,0 +1,56 @@
+#pragma once
+// Makes the run configuration of an arm from the user's own: the same model, data, optimizer and
+// batch, with the arm's seed, epochs, freezing and cache. `frazil train` checks what it is made of.
+// Here only what an ablation needs to know is read.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "analysis/ablation/arm.h"
+#include "planner/bounds/search_options.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+struct BaseRun {
+  std::filesystem::path file;
+  std::string text;  // the JSON with its keys in order; equal configurations give equal texts
+  int epochs = 0;
+  int batch_size = 0;
+  int micro_batch_size = 0;
+  ReductionMode reduction = ReductionMode::kExact;
+  bool clips = false;    // by the global gradient norm
+  bool freezes = false;  // has a freezing of its own
+};
+
+// Reads the user's configuration. Throws InputError for what is no JSON object, and for keys read
+// here that have no good value.
+BaseRun read_base_run(const std::filesystem::path& file);
+
+// What a run of an arm has besides the arm's row.
+struct ArmRun {
+  Arm arm = Arm::kUnfrozen;
+  std::int64_t seed = 1;
+  int epochs = 1;
+  std::filesystem::path masks = {};  // of the arms whose masks are derived: their freeze trace
+};
+
+// Returns the text of the run configuration. Names of files that the user gave relative to their
+// configuration are absolute in it, so that it may lie anywhere.
+std::string configure(const BaseRun& base, const ArmRun& run);
+
+// Returns what the planner is asked for the first plan of a run: what `frazil train` asks.
+SearchOptions question_of(const BaseRun& base, const ModelProfile& profile);
+
+// Returns the epochs of the control `shorter`: the whole number of epochs whose time without
+// freezing is nearest to `time_of_all`, at least 1 and at most those of the run; and by how many
+// percent it has more time than `all` (less: below 0). Requires: epochs >= 1, times > 0.
+struct ShorterRun {
+  int epochs = 1;
+  double more_time_percent = 0;
+};
+ShorterRun shorten(int epochs, Duration time_unfrozen, Duration time_of_all);
+
+}  // namespace frazil

@@ -1,0 +1,176 @@
+#include "analysis/ablation/pair_result.h"
+
+#include <fmt/format.h>
+
+#include "profiles/error.h"
+#include "profiles/json.h"
+#include "profiles/text_file.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace frazil {
+namespace {
+
+constexpr const char* kResultFormat = "frazil.ablation_result";
+constexpr int kResultVersion = 1;
+constexpr std::int64_t kMostNumber = std::int64_t{1} << 53;
+constexpr int kMostDevices = 1'000'000;
+constexpr double kAnyReal = 1e300;
+
+Duration take_time(JsonFields& fields, const char* key) {
+  return Duration{fields.required(key).integer(0, kMostNumber)};
+}
+
+std::int64_t take_count(JsonFields& fields, const char* key) {
+  return fields.required(key).integer(0, kMostNumber);
+}
+
+int take_small(JsonFields& fields, const char* key) {
+  return static_cast<int>(fields.required(key).integer(0, kMostDevices * 2));
+}
+
+PairPhase parse_phase(const JsonCursor& object) {
+  JsonFields fields(object);
+  PairPhase phase{.first_step = take_count(fields, "first_step"),
+                  .mask = fields.required("mask").text(),
+                  .plan = fields.required("plan").text(),
+                  .stages = take_small(fields, "stages"),
+                  .pipelines = take_small(fields, "pipelines"),
+                  .devices = take_small(fields, "devices"),
+                  .steps = take_count(fields, "steps"),
+                  .wall = take_time(fields, "wall_time_ns")};
+  fields.finish();
+  return phase;
+}
+
+PairPoint parse_point(const JsonCursor& object) {
+  JsonFields fields(object);
+  PairPoint point{.epoch = take_small(fields, "epoch"),
+                  .wall = take_time(fields, "wall_time_ns"),
+                  .device = take_time(fields, "device_time_ns"),
+                  .accuracy = fields.required("accuracy").real(0, 1)};
+  fields.finish();
+  return point;
+}
+
+std::string phase_text(const PairPhase& phase) {
+  return fmt::format(
+      R"({{"first_step": {}, "mask": {}, "plan": {}, "stages": {}, "pipelines": {}, "devices": {}, )"
+      R"("steps": {}, "wall_time_ns": {}}})",
+      phase.first_step, json_string(phase.mask), json_string(phase.plan), phase.stages,
+      phase.pipelines, phase.devices, phase.steps, phase.wall.count());
+}
+
+std::string point_text(const PairPoint& point) {
+  return fmt::format(R"({{"epoch": {}, "wall_time_ns": {}, "device_time_ns": {}, "accuracy": {}}})",
+                     point.epoch, point.wall.count(), point.device.count(), point.accuracy);
+}
+
+template <class T, class Text>
+std::string list_text(const std::vector<T>& items, const Text& text) {
+  std::string list;
+  for (const T& item : items) list += (list.empty() ? "\n    " : ",\n    ") + text(item);
+  return "[" + list + (list.empty() ? "]" : "\n  ]");
+}
+
+void refuse_other(const std::string& file, const char* what, const std::string& found,
+                  const std::string& expected) {
+  if (found == expected) return;
+  throw InputError(file, 0, fmt::format("the result of another {} ({})", what, found),
+                   fmt::format("that of this one ({}), or another folder for --out", expected));
+}
+
+}  // namespace
+
+std::string hash_of(std::string_view text) {
+  return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0));
+}
+
+bool is_disturbed(const PairResult& result) {
+  return result.foreign_cores.value_or(0) > kMostForeignCoresOfPair;
+}
+
+std::string to_json(const PairResult& result) {
+  std::string text = fmt::format(
+      "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"arm\": \"{}\",\n  \"seed\": {},\n"
+      "  \"run_hash\": \"{}\",\n  \"profile_hash\": \"{}\",\n  \"cluster_hash\": \"{}\",\n"
+      "  \"wall_time_ns\": {},\n  \"device_time_ns\": {},\n  \"cluster_time_ns\": {},\n"
+      "  \"process_time_ns\": {},\n",
+      kResultFormat, kResultVersion, facts_of(result.pair.arm).name, result.pair.seed,
+      result.inputs.run_hash, result.inputs.profile_hash, result.inputs.cluster_hash,
+      result.wall.count(), result.device.count(), result.cluster.count(), result.process.count());
+  text += fmt::format(
+      "  \"accuracy\": {},\n  \"loss\": {},\n  \"test_samples\": {},\n  \"epochs\": {},\n"
+      "  \"state_hash\": {},\n",
+      result.accuracy, result.loss, result.test_samples, result.epochs,
+      json_string(result.state_hash));
+  if (result.foreign_cores)
+    text += fmt::format("  \"foreign_cores\": {},\n", *result.foreign_cores);
+  if (result.more_time_percent) {
+    text += fmt::format("  \"more_time_percent\": {},\n", *result.more_time_percent);
+  }
+  return text + fmt::format(
+                    "  \"transitions\": {},\n  \"transition_time_ns\": {},\n  \"phases\": {},\n"
+                    "  \"curve\": {}\n}}\n",
+                    result.transitions, result.transition_time.count(),
+                    list_text(result.phases, phase_text), list_text(result.curve, point_text));
+}
+
+PairResult parse_pair_result(std::string_view text, const std::string& file) {
+  JsonFields fields(parse_json(text, file));
+  expect_format(fields, kResultFormat, kResultVersion);
+  PairResult result;
+  const JsonCursor name = fields.required("arm");
+  const std::optional<Arm> arm = find_arm(name.text());
+  if (!arm) name.fail(name.describe(), "the name of an arm");
+  result.pair = {*arm, take_count(fields, "seed")};
+  result.inputs = {fields.required("run_hash").text(), fields.required("profile_hash").text(),
+                   fields.required("cluster_hash").text()};
+  const JsonCursor wall = fields.required("wall_time_ns");
+  result.wall = Duration{wall.integer(1, kMostNumber)};
+  result.device = take_time(fields, "device_time_ns");
+  result.cluster = take_time(fields, "cluster_time_ns");
+  result.process = take_time(fields, "process_time_ns");
+  result.accuracy = fields.required("accuracy").real(0, 1);
+  result.loss = fields.required("loss").real(-kAnyReal, kAnyReal);
+  result.test_samples = fields.required("test_samples").integer(1, kMostNumber);
+  result.epochs = take_small(fields, "epochs");
+  result.state_hash = fields.required("state_hash").text();
+  if (const auto cores = fields.optional("foreign_cores")) {
+    result.foreign_cores = cores->real(0, kMostDevices);
+  }
+  if (const auto more = fields.optional("more_time_percent")) {
+    result.more_time_percent = more->real(-kAnyReal, kAnyReal);
+  }
+  result.transitions = take_small(fields, "transitions");
+  result.transition_time = take_time(fields, "transition_time_ns");
+  for (const JsonCursor& phase : fields.required("phases").items()) {
+    result.phases.push_back(parse_phase(phase));
+  }
+  for (const JsonCursor& point : fields.required("curve").items()) {
+    result.curve.push_back(parse_point(point));
+  }
+  fields.finish();
+  return result;
+}
+
+void write_pair_result(const PairResult& result, const std::filesystem::path& file) {
+  write_text_file(file, to_json(result));
+}
+
+std::optional<PairResult> find_pair_result(const std::filesystem::path& file, const ArmSeed& pair,
+                                           const AblationInputs& inputs) {
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  const std::string name = file.string();
+  PairResult result = parse_pair_result(read_text_file(file), name);
+  refuse_other(name, "arm", std::string(facts_of(result.pair.arm).name),
+               std::string(facts_of(pair.arm).name));
+  refuse_other(name, "seed", std::to_string(result.pair.seed), std::to_string(pair.seed));
+  refuse_other(name, "run configuration", result.inputs.run_hash, inputs.run_hash);
+  refuse_other(name, "model profile", result.inputs.profile_hash, inputs.profile_hash);
+  refuse_other(name, "cluster", result.inputs.cluster_hash, inputs.cluster_hash);
+  return result;
+}
+
+}  // namespace frazil

@@ -1,0 +1,120 @@
+#include "analysis/ablation/arm_run.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "tests/support/program_folder.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::json;
+
+class ArmRuns : public testing::Test {
+ protected:
+  BaseRun read(const std::string& keys) const {
+    write_text_file(folder_.path("run.json"),
+                    R"({"format": "frazil.run", "version": 1)" + keys + "}");
+    return read_base_run(folder_.path("run.json"));
+  }
+  static Json make(const BaseRun& base, const ArmRun& run) {
+    return Json::parse(configure(base, run));
+  }
+  const ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(ArmRuns, KeepsWhatIsTrainedAndChangesWhatTheArmSays) {
+  const BaseRun base = read(
+      R"(, "model": {"blocks": 3}, "epochs": 5, "cache": {"kind": "on", "memory_bytes": 77},
+           "freeze": {"policy": {"kind": "alpha"}, "freeze_untrainable": true})");
+  for (const ArmFacts& facts : all_arms()) {
+    SCOPED_TRACE(facts.name);
+    const Json run = make(base, {facts.arm, 9, 2, "masks.jsonl"});
+    EXPECT_EQ(run["model"], Json({{"blocks", 3}}));
+    EXPECT_EQ(run["seed"], 9);
+    EXPECT_EQ(run["epochs"], 2);
+    EXPECT_EQ(run.contains("cache"), facts.caches);
+    if (facts.caches) {
+      EXPECT_EQ(run["cache"]["memory_bytes"], 77);
+    }
+    EXPECT_EQ(run["freeze"]["freeze_untrainable"], true);
+    const std::string kind = run["freeze"]["policy"]["kind"];
+    switch (facts.masks) {
+      case ArmFacts::Masks::kNone:
+        EXPECT_EQ(kind, "none");
+        break;
+      case ArmFacts::Masks::kPolicy:
+        EXPECT_EQ(kind, "alpha");
+        break;
+      case ArmFacts::Masks::kReversed:
+      case ArmFacts::Masks::kDrawn:
+        EXPECT_EQ(kind, "trace");
+        EXPECT_TRUE(std::filesystem::path(run["freeze"]["policy"]["path"]).is_absolute());
+        break;
+    }
+  }
+}
+
+TEST_F(ArmRuns, CachesWhereTheUserSaysNothing) {
+  EXPECT_EQ(make(read(""), {Arm::kAll})["cache"]["kind"], "on");
+  EXPECT_EQ(make(read(R"(, "cache": {"kind": "off"})"), {Arm::kAll})["cache"]["kind"], "on");
+}
+
+TEST_F(ArmRuns, NamesFilesSoThatTheConfigurationMayLieElsewhere) {
+  const BaseRun base = read(
+      R"(, "init_from": "w.safetensors", "model": {"kind": "file", "path": "m.json"},
+           "data": {"kind": "tensors", "train": ["a", "/b"], "test": "c"},
+           "freeze": {"policy": {"kind": "trace", "path": "../t.jsonl"}})");
+  const Json run = make(base, {Arm::kAll});
+  EXPECT_EQ(run["init_from"], folder_.path("w.safetensors"));
+  EXPECT_EQ(run["model"]["path"], folder_.path("m.json"));
+  EXPECT_EQ(run["data"]["train"], Json({folder_.path("a"), "/b"}));
+  EXPECT_EQ(run["data"]["test"], folder_.path("c"));
+  EXPECT_EQ(run["freeze"]["policy"]["path"],
+            std::filesystem::path(folder_.path("../t.jsonl")).lexically_normal().string());
+}
+
+TEST_F(ArmRuns, AskThePlannerWhatTheRunAsks) {
+  const BaseRun base = read(R"(, "batch_size": 24, "micro_batch_size": 6, "reduction": "fast",
+                                 "optimizer": {"clip_norm": 1})");
+  const SearchOptions question =
+      question_of(base, make_chain(4, Duration{1}, Duration{1}, Duration{1}));
+  EXPECT_EQ(question.batch_size, 24);
+  EXPECT_EQ(question.micro_batch_sizes, std::vector<int>{6});
+  EXPECT_EQ(question.mask.text(), "1111");
+  EXPECT_EQ(question.reduction, ReductionMode::kFast);
+  EXPECT_TRUE(question.clip);
+  EXPECT_EQ(read("").batch_size, 32);
+  EXPECT_EQ(read("").micro_batch_size, 8);
+  EXPECT_EQ(read("").epochs, 20);
+}
+
+TEST_F(ArmRuns, KnowWhetherTheRunFreezes) {
+  EXPECT_FALSE(read("").freezes);
+  EXPECT_FALSE(read(R"(, "freeze": {"alpha": 0})").freezes);
+  EXPECT_TRUE(read(R"(, "freeze": {"alpha": 0.5})").freezes);
+  EXPECT_FALSE(read(R"(, "freeze": {"policy": {"kind": "none"}})").freezes);
+  EXPECT_TRUE(read(R"(, "freeze": {"policy": {"kind": "linear"}})").freezes);
+  EXPECT_THROW((void)read(R"(, "epochs": 0)"), InputError);
+}
+
+TEST(ShorterRuns, TakeTheNearestWholeNumberOfEpochs) {
+  const auto shorter = [](int epochs, int unfrozen, int all) {
+    const ShorterRun run = shorten(epochs, Duration{unfrozen}, Duration{all});
+    return std::pair(run.epochs, run.more_time_percent);
+  };
+  EXPECT_EQ(shorter(20, 200, 100), std::pair(10, 0.0));
+  EXPECT_EQ(shorter(20, 200, 104).first, 10);  // 10.4 epochs
+  EXPECT_NEAR(shorter(20, 200, 104).second, -3.846, 1e-3);
+  EXPECT_EQ(shorter(20, 200, 106).first, 11);
+  EXPECT_EQ(shorter(4, 400, 10).first, 1);  // 0.1 epochs
+  EXPECT_NEAR(shorter(4, 400, 10).second, 900, 1e-9);
+  EXPECT_EQ(shorter(4, 400, 500).first, 4);  // `all` was slower
+}
+
+}  // namespace
+}  // namespace frazil

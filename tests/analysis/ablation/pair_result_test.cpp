@@ -1,0 +1,74 @@
+#include "analysis/ablation/pair_result.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "tests/analysis/ablation/planted_runs.h"
+#include "tests/support/program_folder.h"
+
+namespace frazil {
+namespace {
+
+PairResult planted_result() {
+  PlantedRuns planted;
+  planted.add(Arm::kShorter, 3, 1.0 / 3, 2.5);
+  planted.disturb_last(0.125);
+  PairResult result = planted.runs().results.front();
+  result.inputs = {"aa", "bb", "cc"};
+  result.loss = 0.1;
+  result.transitions = 2;
+  result.transition_time = Duration{77};
+  result.more_time_percent = -3.25;
+  return result;
+}
+
+TEST(PairResult, ReadsBackAsItWasWritten) {
+  const PairResult result = planted_result();
+  EXPECT_EQ(parse_pair_result(to_json(result), "result.json"), result);
+  PairResult bare = result;
+  bare.foreign_cores.reset();
+  bare.more_time_percent.reset();
+  bare.phases.clear();
+  bare.curve.clear();
+  EXPECT_EQ(parse_pair_result(to_json(bare), "result.json"), bare);
+}
+
+TEST(PairResult, IsRefusedUnderOtherInputs) {
+  const ProgramFolder folder("pair_result");
+  const std::string file = folder.path("result.json");
+  const PairResult result = planted_result();
+  EXPECT_FALSE(find_pair_result(file, result.pair, result.inputs).has_value());
+  write_pair_result(result, file);
+  EXPECT_EQ(find_pair_result(file, result.pair, result.inputs), result);
+  const auto sentence = [&](const ArmSeed& pair, const AblationInputs& inputs) -> std::string {
+    try {
+      (void)find_pair_result(file, pair, inputs);
+      return "nothing";
+    } catch (const InputError& error) {
+      return error.found();
+    }
+  };
+  EXPECT_EQ(sentence(result.pair, {"aa", "bb", "dd"}), "the result of another cluster (cc)");
+  EXPECT_EQ(sentence(result.pair, {"aa", "dd", "cc"}), "the result of another model profile (bb)");
+  EXPECT_EQ(sentence(result.pair, {"dd", "bb", "cc"}),
+            "the result of another run configuration (aa)");
+  EXPECT_EQ(sentence({Arm::kShorter, 4}, result.inputs), "the result of another seed (3)");
+  EXPECT_EQ(sentence({Arm::kAll, 3}, result.inputs), "the result of another arm (shorter)");
+  write_text_file(file, to_json(result).substr(0, 200));
+  EXPECT_THROW((void)find_pair_result(file, result.pair, result.inputs), InputError);
+}
+
+TEST(PairResult, IsDisturbedAboveATwentiethOfACore) {
+  PairResult result;
+  EXPECT_FALSE(is_disturbed(result));
+  result.foreign_cores = 0.05;
+  EXPECT_FALSE(is_disturbed(result));
+  result.foreign_cores = 0.06;
+  EXPECT_TRUE(is_disturbed(result));
+}
+
+}  // namespace
+}  // namespace frazil
