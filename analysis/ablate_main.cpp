@@ -1,25 +1,201 @@
-// frazil ablate: tells what freezing, changing stages, adding replicas and caching bring over the
-// best plan without them, arm by arm.
+// frazil ablate: trains one model in several ways under the same seeds, and says what freezing,
+// changing plans, adding replicas and caching bring over the best plan without them.
 
-#include "analysis/ablation/predict/simulate_arms.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/ablation/ablation.h"
+#include "analysis/ablation/ablation_answer.h"
+#include "analysis/ablation/pilot.h"
+#include "analysis/ablation/run_ablation.h"
 #include "planner/verbs/command_line.h"
+#include "planner/verbs/flags.h"
+#include "profiles/cluster_json.h"
+#include "profiles/error.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
 
+namespace frazil {
 namespace {
 
-frazil::ExitCode ablate(const frazil::Flags& values) {
-  if (frazil::is_set(values, "simulate")) return frazil::simulate_arms(values);
-  frazil::refuse_flags("no --simulate", "it, for arms are predicted");
+namespace po = boost::program_options;
+
+constexpr int kMostSeedsAsked = 64;
+constexpr int kMostSeedAsked = 1'000'000'000;
+constexpr double kPpmOfPoint = 10'000;  // a point is a percent
+
+std::vector<std::string_view> arm_names() {
+  std::vector<std::string_view> names;
+  for (const ArmFacts& facts : all_arms()) names.push_back(facts.name);
+  return names;
+}
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  flags.add_options()("run", text_value("FILE"), "run configuration, with its own freezing")  //
+      ("profile", text_value("FILE"), "model profile")                                        //
+      ("cluster", text_value("FILE"), "cluster")                                              //
+      ("out", text_value("FOLDER"),
+       "folder of the runs; what has finished there is not run again")  //
+      ("arms", known_value("LIST", arm_names()),
+       "ways to train, a comma list; default: all; help lists them")  //
+      ("seeds", text_value("N"),
+       "so many seeds, from 1 on; default: 8, or as many as follow from --pilot")  //
+      ("seed-list", text_value("LIST"), "these seeds, a comma list")               //
+      ("pilot", text_value("FILE"),
+       "differences under other seeds, from whose spread the number of seeds follows")  //
+      ("margin", text_value("POINTS"),
+       "points of accuracy that an arm may lose and still count as non-inferior; default 1")  //
+      ("quiet", po::bool_switch(), "no progress")                                             //
+      ("json", po::bool_switch(), "answer in JSON");
+  return flags;
+}
+
+std::string list_arms() {
+  std::string list;
+  for (const ArmFacts& facts : all_arms()) {
+    list += fmt::format("{:<17}{}\n", facts.name, facts.one_line);
+  }
+  return list;
+}
+
+// Refuses a list that lacks what its arms are compared with or made from.
+void refuse_lonely_arms(const std::vector<Arm>& arms) {
+  const auto has = [&](Arm arm) { return std::find(arms.begin(), arms.end(), arm) != arms.end(); };
+  if (!has(Arm::kUnfrozen)) {
+    refuse_flags("--arms without unfrozen", "it among them: all arms are compared with it");
+  }
+  for (const Arm arm : arms) {
+    for (const Arm need : needs_of(arm)) {
+      if (has(need)) continue;
+      refuse_flags(fmt::format("{} without {} in --arms", facts_of(arm).name, facts_of(need).name),
+                   "both: the one is made from the other");
+    }
+  }
+}
+
+std::vector<Arm> read_arms(const Flags& flags) {
+  std::vector<Arm> arms;
+  const auto list = optional_text(flags, "arms");
+  if (!list) {
+    for (const ArmFacts& facts : all_arms()) arms.push_back(facts.arm);
+    return arms;
+  }
+  const std::vector<std::string_view> names = arm_names();
+  for (std::size_t begin = 0; begin <= list->size();) {
+    const std::size_t end = std::min(list->find(',', begin), list->size());
+    const std::string name = known_name("--arms", list->substr(begin, end - begin), names);
+    const Arm arm = find_arm(name).value();
+    if (std::find(arms.begin(), arms.end(), arm) != arms.end()) {
+      refuse_flags(fmt::format("--arms with {} twice", name), "each arm once");
+    }
+    arms.push_back(arm);
+    begin = end + 1;
+  }
+  refuse_lonely_arms(arms);
+  return arms;
+}
+
+AskedSeeds read_seeds(const Flags& flags) {
+  AskedSeeds asked;
+  asked.count = optional_integer(flags, "seeds", 1, kMostSeedsAsked);
+  if (const auto list = optional_text(flags, "seed-list")) {
+    if (asked.count) refuse_flags("--seeds beside --seed-list", "one of the two");
+    const std::vector<int> seeds = checked_flags("--seed-list", *list, 0, kMostSeedAsked);
+    asked.seeds.emplace(seeds.begin(), seeds.end());
+  }
+  return asked;
+}
+
+double read_margin(const Flags& flags) {
+  if (flags.count("margin") == 0) return 1;
+  const std::int64_t ppm = required_percent_ppm(flags, "margin");
+  if (ppm == 0) refuse_flags("--margin 0", "more than 0 points");
+  return static_cast<double>(ppm) / kPpmOfPoint;
+}
+
+AblationRequest read_files(const Flags& flags) {
+  AblationRequest request;
+  request.base = read_base_run(required_text(flags, "run"));
+  request.profile_file = required_text(flags, "profile");
+  request.cluster_file = required_text(flags, "cluster");
+  request.profile = read_model_profile(request.profile_file);
+  request.cluster = read_cluster(request.cluster_file);
+  request.inputs = {.run_hash = hash_of(request.base.text),
+                    .profile_hash = hash_of(read_text_file(request.profile_file)),
+                    .cluster_hash = hash_of(read_text_file(request.cluster_file))};
+  return request;
+}
+
+void refuse_without_freezing(const AblationRequest& request) {
+  const bool freezes = std::any_of(request.arms.begin(), request.arms.end(), [](Arm arm) {
+    return facts_of(arm).masks != ArmFacts::Masks::kNone;
+  });
+  if (!freezes || request.base.freezes) return;
+  throw InputError(request.base.file.string(), 0, "no freezing",
+                   "a \"freeze\" for the arms that freeze");
+}
+
+ExitCode end_stopped(const AblationRequest& request, const AblationRuns& runs, bool as_json) {
+  if (as_json) {
+    print_answer(
+        nlohmann::ordered_json{{"finished_pairs", runs.results.size()}, {"pairs", runs.pairs}}.dump(
+            2) +
+        "\n");
+  }
+  fmt::print(
+      stderr,
+      "frazil ablate: stopped by signal {} after {} of {} runs; what has finished is kept in "
+      "{}, and the same command goes on from there\n",
+      runs.stopped_by, runs.results.size(), runs.pairs, to_one_line(request.out.string()));
+  return static_cast<ExitCode>(128 + runs.stopped_by);
+}
+
+ExitCode ablate(const Flags& flags) {
+  if (optional_text(flags, "arms") == "help") {
+    print_answer(list_arms());
+    return ExitCode::kOk;
+  }
+  const bool as_json = is_set(flags, "json");
+  const bool quiet = is_set(flags, "quiet");
+  const std::string out = required_text(flags, "out");
+  const std::vector<Arm> arms = read_arms(flags);
+  const AskedSeeds asked = read_seeds(flags);
+  const double margin = read_margin(flags);
+  std::optional<Pilot> pilot;
+  if (const auto file = optional_text(flags, "pilot")) pilot = read_pilot(*file);
+  const ChosenSeeds chosen = choose_seeds(asked, pilot, margin);
+  AblationRequest request = read_files(flags);
+  request.out = out;
+  request.arms = arms;
+  request.seeds = chosen.seeds;
+  refuse_without_freezing(request);
+  refuse_folder_place({"--out", out});
+  AblationRuns runs = run_ablation(request, [&](const std::string& line) {
+    if (!quiet) fmt::print(stderr, "frazil ablate: {}\n", to_one_line(line));
+  });
+  if (runs.stopped_by != 0) return end_stopped(request, runs, as_json);
+  const Ablation ablation = sum_up(request, std::move(runs), margin, chosen.asked);
+  print_answer(as_json ? to_json(ablation) : to_text(ablation));
+  return ExitCode::kOk;
+}
+
+int run_ablate_verb(int argc, char** argv) {
+  return run_verb({.name = "ablate",
+                   .purpose = "Trains a model in several ways under the same seeds and says what "
+                              "freezing, changing plans, replicas and caching bring.",
+                   .usage = "frazil ablate --run FILE --profile FILE --cluster FILE --out FOLDER"},
+                  argc, argv, describe_flags(), ablate);
 }
 
 }  // namespace
+}  // namespace frazil
 
-int main(int argc, char** argv) {
-  boost::program_options::options_description flags("flags", 100);
-  frazil::add_simulate_arms_flags(flags);
-  return frazil::run_verb(
-      {.name = "ablate",
-       .purpose = "Says what freezing, AutoPipe, AutoDP and AutoCache bring over the best plan "
-                  "without them.",
-       .usage = "frazil ablate --simulate --profile FILE --cluster FILE --forecast FILE --batch N"},
-      argc, argv, flags, ablate);
-}
+int main(int argc, char** argv) { return frazil::run_ablate_verb(argc, argv); }

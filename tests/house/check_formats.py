@@ -25,6 +25,8 @@ READERS = {
     "Baseline": ("analysis/guard/baseline_json.cpp",),
     "Freeze trace and event log": ("traces/freeze_trace.cpp",),
     "Folder of a run": ("exec/train/stored_run.cpp",),
+    "Folder of an ablation": ("analysis/ablation/pair_result.cpp",),
+    "Pilot of an ablation": ("analysis/ablation/pilot.cpp",),
     "Kernels of a run": ("exec/checkpoint/run_kernels.cpp",),
     "Checkpoint": ("exec/checkpoint/checkpoint_header.cpp", "exec/train/freeze_control.cpp", "planner/freezing/freeze_state_json.cpp"),
 }

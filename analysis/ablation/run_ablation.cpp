@@ -1,0 +1,189 @@
+#include "analysis/ablation/run_ablation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <tuple>
+
+#include "analysis/ablation/child_program.h"
+#include "analysis/ablation/derived_masks.h"
+#include "analysis/ablation/first_plan.h"
+#include "analysis/ablation/pair_order.h"
+#include "analysis/ablation/time_to_come.h"
+#include "analysis/ablation/train_program.h"
+#include "planner/plan/plan_json.h"
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string name_of(const ArmSeed& pair) {
+  return fmt::format("{}, seed {}", facts_of(pair.arm).name, pair.seed);
+}
+
+// Returns the last line that a failed program has said.
+std::string last_line(const fs::path& file) {
+  std::string text = read_text_file(file);
+  text.erase(text.find_last_not_of(" \n\r\t") + 1);
+  const std::size_t begin = text.rfind('\n');
+  return to_one_line(begin == std::string::npos ? text : text.substr(begin + 1));
+}
+
+[[noreturn]] void fail_pair(const PairFiles& files, const ChildEnd& end) {
+  const std::string said = last_line(files.errors());
+  const std::string how = end.signal != 0 ? fmt::format("signal {}", end.signal)
+                                          : fmt::format("exit code {}", end.code);
+  throw InputError(files.trained().string(), 0,
+                   said.empty() ? how : fmt::format("{} (\"{}\")", how, said),
+                   "a run that ends well",
+                   end.signal != 0 ? ExitCode::kFailure : static_cast<ExitCode>(end.code));
+}
+
+class AblationRunner {
+ public:
+  AblationRunner(const AblationRequest& request, const TellAblation& tell)
+      : request_(request), tell_(tell) {}
+
+  AblationRuns run() {
+    read_results();
+    find_plans();
+    find_pairs();
+    if (!pending_.empty()) run_pending();
+    std::sort(runs_.results.begin(), runs_.results.end(),
+              [](const PairResult& a, const PairResult& b) {
+                return std::tie(a.pair.seed, a.pair.arm) < std::tie(b.pair.seed, b.pair.arm);
+              });
+    return std::move(runs_);
+  }
+
+ private:
+  void read_results() {
+    for (const ArmSeed& pair : order_pairs(request_.arms, request_.seeds)) {
+      std::optional<PairResult> result =
+          find_pair_result(files_of(request_.out, pair).result(), pair, request_.inputs);
+      if (result) runs_.results.push_back(std::move(*result));
+    }
+  }
+
+  void find_plans() {
+    const SearchOptions question = question_of(request_.base, request_.profile);
+    std::map<ArmFacts::First, FirstPlan> known;
+    for (const Arm arm : request_.arms) {
+      const ArmFacts::First first = facts_of(arm).first;
+      if (known.count(first) == 0) {
+        known[first] = find_first_plan(first, {request_.profile, request_.cluster}, question);
+      }
+      const FirstPlan& found = known[first];
+      if (found.plan) {
+        plans_[arm] = *found.plan;
+      } else {
+        runs_.unfit[arm] = found.reason;
+      }
+    }
+    for (const Arm arm : request_.arms) {
+      for (const Arm need : needs_of(arm)) {
+        if (runs_.unfit.count(need) > 0) runs_.unfit.emplace(arm, runs_.unfit[need]);
+      }
+    }
+  }
+
+  void find_pairs() {
+    for (const ArmSeed& pair : order_pairs(request_.arms, request_.seeds)) {
+      if (runs_.unfit.count(pair.arm) > 0) continue;
+      ++runs_.pairs;
+      if (find_result(pair) == nullptr) pending_.push_back(pair);
+    }
+  }
+
+  const PairResult* find_result(const ArmSeed& pair) const {
+    const auto found = std::find_if(runs_.results.begin(), runs_.results.end(),
+                                    [&](const PairResult& result) { return result.pair == pair; });
+    return found == runs_.results.end() ? nullptr : &*found;
+  }
+  const PairResult& result_of(Arm arm, std::int64_t seed) const {
+    const PairResult* const result = find_result({arm, seed});
+    ENSURE(result != nullptr, "a pair comes after those that it needs");
+    return *result;
+  }
+
+  void run_pending() {
+    const fs::path program = find_sibling("frazil-train");
+    ChildPrograms children;
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+      if ((runs_.stopped_by = children.stopped_by()) != 0) return;
+      tell_(fmt::format("{} of {} runs to go, {}", pending_.size() - i, runs_.pairs,
+                        tell_time(estimate_time(
+                            {pending_.begin() + static_cast<std::ptrdiff_t>(i), pending_.end()},
+                            runs_.results, request_.predicted))));
+      run_pair(pending_[i], program, children);
+      if (runs_.stopped_by != 0) return;
+    }
+  }
+
+  void run_pair(const ArmSeed& pair, const fs::path& program, ChildPrograms& children) {
+    const PairFiles files = files_of(request_.out, pair);
+    const std::optional<ShorterRun> shorter = prepare(pair, files);
+    const auto start = std::chrono::steady_clock::now();
+    ++runs_.begun;
+    const ChildEnd end =
+        children.run({program,
+                      train_arguments(facts_of(pair.arm), files, plans_.at(pair.arm),
+                                      request_.profile_file, request_.cluster_file),
+                      files.answer(), files.errors()});
+    runs_.stopped_by = children.stopped_by();
+    if (end.code != 0 || end.signal != 0) {
+      if (runs_.stopped_by != 0) return;
+      fail_pair(files, end);
+    }
+    PairResult result =
+        read_trained(pair, files, static_cast<int>(request_.cluster.devices.size()));
+    result.inputs = request_.inputs;
+    result.epochs = shorter ? shorter->epochs : request_.base.epochs;
+    result.process = std::chrono::steady_clock::now() - start;
+    if (shorter) result.more_time_percent = shorter->more_time_percent;
+    write_pair_result(result, files.result());
+    tell_(fmt::format("{}: {:.2f} s, accuracy {:.2f} %", name_of(pair),
+                      std::chrono::duration<double>(result.wall).count(), 100 * result.accuracy));
+    runs_.results.push_back(std::move(result));
+  }
+
+  // Writes the inputs of a pair.
+  std::optional<ShorterRun> prepare(const ArmSeed& pair, const PairFiles& files) const {
+    ArmRun run{.arm = pair.arm, .seed = pair.seed, .epochs = request_.base.epochs};
+    std::optional<ShorterRun> shorter;
+    if (pair.arm == Arm::kShorter) {
+      shorter = shorten(run.epochs, result_of(Arm::kUnfrozen, pair.seed).wall,
+                        result_of(Arm::kAll, pair.seed).wall);
+      run.epochs = shorter->epochs;
+    }
+    const ArmFacts::Masks masks = facts_of(pair.arm).masks;
+    if (masks == ArmFacts::Masks::kReversed || masks == ArmFacts::Masks::kDrawn) {
+      run.masks = files.masks();
+      const fs::path of_all = files_of(request_.out, {Arm::kAll, pair.seed}).trained();
+      write_text_file(run.masks, to_jsonl(derive_masks(read_freeze_trace(of_all / "trace.jsonl"),
+                                                       masks, pair.seed)));
+    }
+    write_text_file(files.run(), configure(request_.base, run));
+    write_plan(plans_.at(pair.arm), files.plan());
+    return shorter;
+  }
+
+  const AblationRequest& request_;
+  const TellAblation& tell_;
+  std::map<Arm, Plan> plans_;
+  std::vector<ArmSeed> pending_;
+  AblationRuns runs_;
+};
+
+}  // namespace
+
+AblationRuns run_ablation(const AblationRequest& request, const TellAblation& tell) {
+  return AblationRunner(request, tell).run();
+}
+
+}  // namespace frazil

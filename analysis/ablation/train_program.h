@@ -1,0 +1,39 @@
+#pragma once
+// Hands a run of an ablation to `frazil train` and reads what that left: its answer, and the log of
+// its events.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "analysis/ablation/arm.h"
+#include "analysis/ablation/pair_result.h"
+#include "planner/plan/plan.h"
+
+namespace frazil {
+
+// The files of a pair, under FOLDER/ARM/seed-N.
+struct PairFiles {
+  std::filesystem::path folder;
+
+  std::filesystem::path run() const { return folder / "run.json"; }
+  std::filesystem::path plan() const { return folder / "plan.json"; }
+  std::filesystem::path masks() const { return folder / "masks.jsonl"; }  // if they are derived
+  std::filesystem::path trained() const { return folder / "run"; }        // --out of `train`
+  std::filesystem::path answer() const { return folder / "answer.json"; }
+  std::filesystem::path errors() const { return folder / "errors.txt"; }
+  std::filesystem::path result() const { return folder / "result.json"; }
+};
+PairFiles files_of(const std::filesystem::path& out, const ArmSeed& pair);
+
+// Returns the arguments of `frazil train` for an arm that begins with this plan.
+std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& files,
+                                         const Plan& first, const std::filesystem::path& profile,
+                                         const std::filesystem::path& cluster);
+
+// Reads the answer and the log of a run that has ended well into a result, all but the members
+// `inputs`, `process` and `more_time_percent`. `devices`: of the cluster. Throws InputError for an
+// answer that lacks something.
+PairResult read_trained(const ArmSeed& pair, const PairFiles& files, int devices);
+
+}  // namespace frazil

@@ -1,0 +1,134 @@
+// Planted ablations: what their verdicts have to be is known from how they were made.
+
+#include "analysis/ablation/ablation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analysis/ablation/ablation_answer.h"
+#include "tests/analysis/ablation/planted_runs.h"
+
+namespace frazil {
+namespace {
+
+const ArmRow& row_of(const Ablation& ablation, Arm arm) {
+  const auto row = std::find_if(ablation.rows.begin(), ablation.rows.end(),
+                                [arm](const ArmRow& each) { return each.arm == arm; });
+  EXPECT_NE(row, ablation.rows.end());
+  return *row;
+}
+
+Ablation sum_up_planted(const PlantedRuns& runs, double margin = 1) {
+  return sum_up(runs.request(), runs.runs(), margin, std::nullopt);
+}
+
+TEST(Ablation, OfHarmlessFreezingIsNonInferiorAndBetterThanTheControl) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2, 3, 4}) {
+    const double luck = 0.01 * static_cast<double>(seed);
+    planted.add(Arm::kUnfrozen, seed, 0.80 + luck, 10);
+    planted.add(Arm::kAll, seed, 0.80 + luck + (seed % 2 == 0 ? 0.001 : -0.001), 5);
+    planted.add(Arm::kShorter, seed, 0.70 + luck, 5);
+  }
+  const Ablation ablation = sum_up_planted(planted);
+  const ArmRow& all = row_of(ablation, Arm::kAll);
+  EXPECT_EQ(all.verdict, NonInferiority::kShown);
+  EXPECT_TRUE(all.beats_shorter.value());
+  EXPECT_NEAR(all.speed->mean, 2, 1e-9);
+  EXPECT_NEAR(all.speed->interval->low, 2, 1e-9);
+  EXPECT_EQ(row_of(ablation, Arm::kShorter).verdict, NonInferiority::kNotShown);
+  EXPECT_FALSE(ablation.brought_nothing);
+  EXPECT_EQ(to_text(ablation).find(kBroughtNothing), std::string::npos);
+  EXPECT_NE(to_text(ablation).find("non-inferior, better than shorter"), std::string::npos);
+}
+
+TEST(Ablation, OfHarmfulFreezingIsNotShownToBeNonInferior) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2, 3, 4}) {
+    planted.add(Arm::kUnfrozen, seed, 0.90, 10);
+    planted.add(Arm::kAll, seed, 0.87 + 0.001 * static_cast<double>(seed), 5);
+    planted.add(Arm::kShorter, seed, 0.88, 5);
+  }
+  const Ablation ablation = sum_up_planted(planted);
+  EXPECT_EQ(row_of(ablation, Arm::kAll).verdict, NonInferiority::kNotShown);
+  EXPECT_FALSE(row_of(ablation, Arm::kAll).beats_shorter.value());
+  EXPECT_FALSE(ablation.brought_nothing);
+  // What is harmful to within one point is harmless to within five.
+  EXPECT_EQ(row_of(sum_up_planted(planted, 5), Arm::kAll).verdict, NonInferiority::kShown);
+}
+
+TEST(Ablation, WhoseControlIsAsGoodSaysThatFreezingBroughtNothing) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2, 3}) {
+    planted.add(Arm::kUnfrozen, seed, 0.90, 10);
+    planted.add(Arm::kAll, seed, 0.90, 5);
+    planted.add(Arm::kShorter, seed, 0.90, 5);
+  }
+  const Ablation ablation = sum_up_planted(planted);
+  EXPECT_TRUE(ablation.brought_nothing);
+  EXPECT_NE(to_text(ablation).find("freezing brought nothing here"), std::string::npos);
+  const auto answer = nlohmann::json::parse(to_json(ablation));
+  EXPECT_EQ(answer["freezing_brought_nothing"], true);
+  EXPECT_FALSE(row_of(ablation, Arm::kAll).beats_shorter.value());
+}
+
+TEST(Ablation, OfOneSeedHasNoVerdictAndNoInterval) {
+  PlantedRuns planted;
+  planted.add(Arm::kUnfrozen, 7, 0.90, 10);
+  planted.add(Arm::kAll, 7, 0.95, 5);
+  const Ablation ablation = sum_up_planted(planted);
+  const std::string text = to_text(ablation);
+  EXPECT_NE(text.find("one seed: no verdict"), std::string::npos) << text;
+  const auto all = nlohmann::json::parse(to_json(ablation))["arms"][1];
+  EXPECT_EQ(all["arm"], "all");
+  EXPECT_FALSE(all["speed_over_unfrozen"].contains("low"));
+  EXPECT_FALSE(all["difference_to_unfrozen"].contains("low_points"));
+}
+
+TEST(Ablation, PairsSeedsThatBothArmsHave) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2, 3}) planted.add(Arm::kUnfrozen, seed, 0.5, 10);
+  planted.add(Arm::kAll, 2, 0.6, 5);
+  planted.add(Arm::kAll, 3, 0.6, 5);
+  const Ablation ablation = sum_up_planted(planted);
+  EXPECT_EQ(row_of(ablation, Arm::kAll).difference->pairs, 2);
+  EXPECT_NEAR(row_of(ablation, Arm::kAll).difference->mean, 10, 1e-9);
+}
+
+TEST(Ablation, LaysPredictionsBesideWhatWasMeasured) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2}) {
+    planted.add(Arm::kUnfrozen, seed, 0.5, 10);
+    planted.add(Arm::kAll, seed, 0.5, 5);
+  }
+  AblationRequest request = planted.request();
+  request.predicted[Arm::kUnfrozen].total = std::chrono::seconds(9);
+  request.predicted[Arm::kAll].total = std::chrono::seconds(6);
+  const Ablation ablation = sum_up(request, planted.runs(), 1, std::nullopt);
+  const ArmRow& all = row_of(ablation, Arm::kAll);
+  EXPECT_DOUBLE_EQ(all.predicted_speed.value(), 1.5);
+  EXPECT_DOUBLE_EQ(all.prediction_error_percent.value(), 20);
+  EXPECT_NE(to_text(ablation).find("1.50x"), std::string::npos);
+  EXPECT_NE(to_text(ablation).find("+20.0%"), std::string::npos);
+}
+
+TEST(Ablation, NamesArmsThatDoNotFitAndRunsThatWereDisturbed) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2}) planted.add(Arm::kUnfrozen, seed, 0.5, 10);
+  planted.disturb_last(0.2);
+  AblationRequest request = planted.request();
+  request.arms.push_back(Arm::kDataParallel);
+  AblationRuns runs = planted.runs();
+  runs.unfit[Arm::kDataParallel] = "device 0 lacks 3 MiB";
+  const Ablation ablation = sum_up(request, std::move(runs), 1, std::nullopt);
+  const std::string text = to_text(ablation);
+  EXPECT_NE(text.find("data-parallel does not fit: device 0 lacks 3 MiB"), std::string::npos);
+  EXPECT_NE(text.find("beside 1 of 2 runs"), std::string::npos) << text;
+  EXPECT_NE(text.find("unfrozen with seed 2 (0.20)"), std::string::npos) << text;
+  EXPECT_EQ(row_of(ablation, Arm::kUnfrozen).disturbed, (std::vector<std::int64_t>{2}));
+}
+
+}  // namespace
+}  // namespace frazil

@@ -1,0 +1,49 @@
+#include "analysis/ablation/pilot.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+using Seeds = std::vector<std::int64_t>;
+
+std::string pilot_text(const std::string& differences) {
+  return R"({"format": "frazil.ablation_pilot", "version": 1, "differences": [)" + differences +
+         "]}";
+}
+
+// s_d of 0, 2, 0, 2 is sqrt(4 / 3); 6.18 x 4 / 3 = 8.24.
+TEST(Pilot, ChoosesTheNumberOfSeedsAndLeavesOutItsOwn) {
+  const Pilot pilot = parse_pilot(
+      pilot_text(R"({"seed": 2, "points": 0}, {"seed": 5, "points": 2}, {"seed": 90, "points": 0},
+                    {"seed": 91, "points": 2})"),
+      "pilot.json");
+  const ChosenSeeds chosen = choose_seeds({}, pilot, 1);
+  EXPECT_EQ(chosen.seeds, (Seeds{1, 3, 4, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(chosen.asked->asked, 9);
+  EXPECT_EQ(choose_seeds({.count = 3}, pilot, 1).seeds, (Seeds{1, 3, 4}));
+  EXPECT_EQ(choose_seeds({}, std::nullopt, 1).seeds, (Seeds{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(choose_seeds({.seeds = Seeds{7, 3}}, pilot, 1).seeds, (Seeds{7, 3}));
+  try {
+    (void)choose_seeds({.seeds = Seeds{1, 5}}, pilot, 1);
+    FAIL() << "took a seed of the pilot";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.found(), "seed 5 in --seed-list");
+    EXPECT_EQ(error.expected(), "seeds that the pilot pilot.json has not used");
+  }
+}
+
+TEST(Pilot, IsRefusedWithLessThanASpread) {
+  for (const char* const differences :
+       {"", R"({"seed": 1, "points": 0})", R"({"seed": 1, "points": 0}, {"seed": 1, "points": 1})",
+        R"({"seed": 1, "points": 0}, {"seed": 2, "points": 101})",
+        R"({"seed": 1, "points": 0}, {"seed": 2, "point": 1})"}) {
+    EXPECT_THROW((void)parse_pilot(pilot_text(differences), "pilot.json"), InputError)
+        << differences;
+  }
+}
+
+}  // namespace
+}  // namespace frazil
