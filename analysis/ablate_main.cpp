@@ -13,6 +13,7 @@
 
 #include "analysis/ablation/ablation.h"
 #include "analysis/ablation/ablation_answer.h"
+#include "analysis/ablation/ablation_page.h"
 #include "analysis/ablation/pilot.h"
 #include "analysis/ablation/run_ablation.h"
 #include "planner/verbs/command_line.h"
@@ -53,6 +54,7 @@ po::options_description describe_flags() {
        "differences under other seeds, from whose spread the number of seeds follows")  //
       ("margin", text_value("POINTS"),
        "points of accuracy that an arm may lose and still count as non-inferior; default 1")  //
+      ("html", text_value("FILE"), "also a page with pictures")                               //
       ("quiet", po::bool_switch(), "no progress")                                             //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
@@ -178,12 +180,20 @@ ExitCode ablate(const Flags& flags) {
   request.seeds = chosen.seeds;
   refuse_without_freezing(request);
   refuse_folder_place({"--out", out});
+  refuse_overwriting(named_files(flags, {"run", "profile", "cluster", "pilot"}),
+                     named_files(flags, {"html"}));
   AblationRuns runs = run_ablation(request, [&](const std::string& line) {
     if (!quiet) fmt::print(stderr, "frazil ablate: {}\n", to_one_line(line));
   });
   if (runs.stopped_by != 0) return end_stopped(request, runs, as_json);
   const Ablation ablation = sum_up(request, std::move(runs), margin, chosen.asked);
-  print_answer(as_json ? to_json(ablation) : to_text(ablation));
+  const auto page = optional_text(flags, "html");
+  write_and_answer(
+      [&] {
+        if (page) write_text_file(*page, to_html(ablation, "Ablation"));
+      },
+      as_json ? to_json(ablation) : to_text(ablation));
+  if (page) fmt::print(stderr, "wrote {}\n", to_one_line(*page));
   return ExitCode::kOk;
 }
 

@@ -180,13 +180,17 @@ Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin
   return ablation;
 }
 
+std::string tell_points(double points) {
+  return fmt::format("{} {}", points, points == 1 ? "point" : "points");
+}
+
 std::vector<std::string> list_notes(const Ablation& ablation) {
   std::vector<std::string> notes;
   if (ablation.brought_nothing) {
     notes.push_back(fmt::format(
         "{}: training for so few epochs that it takes as long as all is itself non-inferior to "
-        "unfrozen (margin {} points)",
-        kBroughtNothing, ablation.margin_points));
+        "unfrozen (margin {})",
+        kBroughtNothing, tell_points(ablation.margin_points)));
   }
   if (ablation.seeds.size() < 2) notes.emplace_back(name_of(NonInferiority::kNoVerdict));
   if (ablation.asked_seeds &&

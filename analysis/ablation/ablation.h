@@ -67,6 +67,9 @@ struct Ablation {
 Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin_points,
                 std::optional<SeedCount> asked_seeds);
 
+// Returns "1 point", "0.5 points".
+std::string tell_points(double points);
+
 // Says in sentences what a reader has to know beside the rows.
 std::vector<std::string> list_notes(const Ablation& ablation);
 

@@ -1,166 +1,249 @@
-// Tests `frazil ablate --simulate` as a process, against the answers of `plan` and `simulate`.
+// `frazil ablate` as a process, beside a stand-in for `frazil train` that answers what is planted
+// (stand_in_train.sh): which runs it asks for, what it keeps, and how it ends.
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "planner/plan/plan_json.h"
 #include "profiles/model_profile_json.h"
-#include "tests/support/golden.h"
+#include "profiles/text_file.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 #include "tests/support/write_cluster.h"
-#include "tests/support/write_freeze_trace.h"
+#include "traces/freeze_trace.h"
 
 namespace frazil {
 namespace {
 
-using nlohmann::json;
-using std::chrono::microseconds;
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const std::string kFiles = "--run run.json --profile model.json --cluster cluster.json --out out ";
 
 class AblateProgram : public testing::Test {
  protected:
   void SetUp() override {
-    const ModelProfile profile =
-        make_chain(8, microseconds{100}, microseconds{100}, microseconds{100});
-    write_model_profile(profile, folder.path("model.json"));
-    write_memory(Bytes{30'000});
-    FreezeTrace trace;
-    trace.blocks.assign(8, "block");
-    trace.steps = 4000;
-    trace.events.push_back({1000, MaskEvent{FreezeMask::parse("00011111", "test", 1)}});
-    trace.events.push_back({2000, MaskEvent{FreezeMask::parse("00000011", "test", 1)}});
-    write_freeze_trace(trace, folder.path("trace.jsonl"));
+    const fs::path bin = folder_.path("bin");
+    fs::create_directories(bin);
+    fs::copy_file(fs::path(FRAZIL_PROGRAM_FOLDER) / "frazil-ablate", bin / "frazil-ablate");
+    // The copy may be run as the script may.
+    fs::copy_file(fs::path(FRAZIL_SOURCE_FOLDER) / "tests/analysis/verbs/stand_in_train.sh",
+                  bin / "frazil-train");
+    plant("");
+    const Duration time = std::chrono::milliseconds(1);
+    write_model_profile(make_chain(4, time, time, time), folder_.path("model.json"));
+    write_cluster(make_uniform_cluster(2, Bytes{1 << 30}, {Duration{1000}, BytesPerSecond{0}}),
+                  folder_.path("cluster.json"));
+    write_run(4);
   }
-
-  void write_memory(Bytes bytes) const {
-    write_cluster(make_uniform_cluster(4, bytes, {microseconds{2}, BytesPerSecond{1'000'000'000}}),
-                  folder.path("cluster.json"));
+  void plant(const std::string& lines) const {
+    write_text_file(folder_.path("bin/planted"), lines);
   }
-  Outcome run(const std::string& verb, const std::string& flags) const {
-    return folder.run(verb, "--profile model.json --cluster cluster.json " + flags);
+  void write_run(int epochs) const {
+    write_text_file(folder_.path("run.json"),
+                    R"({"format": "frazil.run", "version": 1, "batch_size": 8,
+                        "micro_batch_size": 1, "freeze": {"alpha": 0.5}, "epochs": )" +
+                        std::to_string(epochs) + "}");
   }
-  json ablate(const std::string& flags) const {
-    const Outcome outcome =
-        run("ablate", "--simulate --forecast trace.jsonl --batch 8 --json " + flags);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return json::parse(outcome.out);
+  Outcome shell(const std::string& command) const {
+    const int status = std::system(
+        ("cd '" + folder_.path("") + "' && (" + command + ") >out.txt 2>err.txt").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text_file(folder_.path("out.txt")),
+            read_text_file(folder_.path("err.txt"))};
   }
-  json plan(const std::string& flags) const {
-    const Outcome outcome = run("plan", "--forecast trace.jsonl --batch 8 --json " + flags);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return json::parse(outcome.out);
+  Outcome ablate(const std::string& flags) const {
+    return shell("bin/frazil-ablate " + kFiles + flags);
   }
-  static json arm(const json& answer, const std::string& name) {
-    for (const json& each : answer.at("arms")) {
-      if (each.at("arm") == name) return each;
+  // Returns the command lines of the runs so far.
+  std::vector<std::string> calls() const {
+    std::vector<std::string> lines;
+    if (!fs::exists(folder_.path("bin/calls"))) return lines;
+    std::istringstream text(read_text_file(folder_.path("bin/calls")));
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  }
+  std::string call_of(const std::string& arm) const {
+    for (const std::string& call : calls()) {
+      if (call.find("out/" + arm + "/") != std::string::npos) return call;
     }
-    ADD_FAILURE() << "no arm " << name;
-    return {};
+    return "";
+  }
+  bool has_result(const std::string& pair) const {
+    return fs::exists(folder_.path("out/" + pair + "/result.json"));
   }
 
-  ProgramFolder folder{testing::UnitTest::GetInstance()->current_test_info()->name()};
+  const ProgramFolder folder_{std::string("ablate-") +
+                              testing::UnitTest::GetInstance()->current_test_info()->name()};
 };
 
-TEST_F(AblateProgram, TakesTheTotalsOfPlanForecastToTheNanosecond) {
-  const std::string asked = "--switch-time 5ms --micro-batch 1,2 ";
-  const std::string cached = "--samples 800 --cache-memory 1MB --cache-disk 1MB ";
-  const json answer = ablate(asked + cached);
-  const json all = plan(asked + cached);
-  EXPECT_EQ(arm(answer, "all").at("time_ns"), all.at("total_ns"));
-  EXPECT_EQ(arm(answer, "pipe-replicas").at("time_ns"), all.at("nothing_cached_ns"));
-  EXPECT_EQ(arm(answer, "pipe-replicas").at("time_ns"), plan(asked).at("total_ns"));
-  std::int64_t moved = 0;
-  for (const json& change : all.at("switches")) moved += change.at("total_ns").get<std::int64_t>();
-  EXPECT_EQ(arm(answer, "all").at("transitions_ns"), moved);
-  EXPECT_GT(moved, 0);
-  std::int64_t filling = 0;
-  for (const json& fill : all.at("fills")) filling += fill.at("cost_ns").get<std::int64_t>();
-  EXPECT_EQ(arm(answer, "all").at("filling_ns"), filling);
-  EXPECT_GT(filling, 0);
-  // The model fits no device, so that the first plan has fewer replicas than devices.
-  const auto first = run("plan", "--batch 8 --micro-batch 1,2 --top 1 --out first.json");
+TEST_F(AblateProgram, NeverRunsAgainWhatHasFinished) {
+  const std::string arms = "--arms unfrozen,all,shorter --json ";
+  const Outcome first = ablate(arms + "--seeds 2");
   ASSERT_EQ(first.code, 0) << first.err;
-  const std::size_t replicas = read_plan(folder.path("first.json")).pipelines.size();
-  ASSERT_LT(replicas, 4U);
-  const std::string few = asked + "--max-replicas " + std::to_string(replicas) + " ";
-  EXPECT_EQ(arm(answer, "pipe").at("time_ns"), plan(few).at("total_ns"));
-  EXPECT_EQ(arm(answer, "pipe-cache").at("time_ns"), plan(few + cached).at("total_ns"));
+  EXPECT_EQ(calls().size(), 6U);
+  const Outcome again = ablate(arms + "--seeds 2 --quiet");
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_EQ(again.err, "");
+  EXPECT_EQ(calls().size(), 6U);
+  fs::remove(folder_.path("out/all/seed-2/result.json"));
+  EXPECT_EQ(ablate(arms + "--seeds 2").code, 0);
+  EXPECT_EQ(calls().size(), 7U);
+  EXPECT_EQ(ablate(arms + "--seeds 3").code, 0);
+  EXPECT_EQ(calls().size(), 10U);
 }
 
-TEST_F(AblateProgram, HoldsAPlanForTheTimesThatSimulatePredicts) {
-  const json answer = ablate("--clip --overlap-reductions");
-  const auto first = run("plan", "--batch 8 --clip --overlap-reductions --top 1 --out first.json");
-  ASSERT_EQ(first.code, 0) << first.err;
-  const auto step_under = [&](const char* bits) {
-    Plan plan = read_plan(folder.path("first.json"));
-    plan.mask = FreezeMask::parse(bits, "test", 1);
-    write_plan(plan, folder.path("masked.json"));
-    const auto step = run("simulate", "--plan masked.json --clip --overlap-reductions --json");
-    EXPECT_EQ(step.code, 0) << step.err;
-    return json::parse(step.out).at("makespan_ns").get<std::int64_t>();
-  };
-  const std::int64_t whole = step_under("11111111");
-  EXPECT_EQ(arm(answer, "unfrozen").at("time_ns"), 4000 * whole);
-  EXPECT_EQ(arm(answer, "unfrozen").at("over_unfrozen"), 1.0);
-  EXPECT_EQ(arm(answer, "freeze").at("time_ns"),
-            1000 * whole + 1000 * step_under("00011111") + 2000 * step_under("00000011"));
-}
-
-TEST_F(AblateProgram, SaysOfArmsThatDoNotFitWhy) {
-  const json answer = ablate("--epochs 40");
-  EXPECT_NE(arm(answer, "one-device").at("no_time_because").get<std::string>().find("device0"),
+TEST_F(AblateProgram, RefusesResultsOfOtherInputs) {
+  ASSERT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+  write_run(5);
+  const Outcome other = ablate("--arms unfrozen --seeds 2");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("out/unfrozen/seed-1/result.json: found the result of another run "
+                           "configuration ("),
             std::string::npos)
-      << arm(answer, "one-device");
-  EXPECT_FALSE(arm(answer, "data-parallel").contains("time_ns"));
-  EXPECT_LT(arm(answer, "pipe").at("time_ns"), arm(answer, "unfrozen").at("time_ns"));
-  EXPECT_LT(arm(answer, "all").at("time_ns"), arm(answer, "pipe").at("time_ns"));
-  const Outcome text = run("ablate", "--simulate --forecast trace.jsonl --batch 8 --epochs 40");
-  EXPECT_NE(text.out.find("\none-device: no plan is feasible; "), std::string::npos) << text.out;
-  EXPECT_NE(text.out.find("\nnote: no arm caches: "), std::string::npos) << text.out;
-  write_memory(Bytes{3000});
-  const Outcome none = run("ablate", "--simulate --forecast trace.jsonl --batch 8");
-  EXPECT_EQ(none.code, 3);
-  EXPECT_NE(none.err.find("no arm has a plan that fits: "), std::string::npos) << none.err;
+      << other.err;
+  EXPECT_EQ(calls().size(), 1U);
+  // The same configuration, laid out in another way, is the same.
+  write_text_file(folder_.path("run.json"),
+                  R"({"version": 1, "format": "frazil.run", "epochs": 4, "micro_batch_size": 1,
+                      "freeze": {"alpha": 0.5}, "batch_size": 8})");
+  EXPECT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+  EXPECT_EQ(calls().size(), 1U);
 }
 
-TEST_F(AblateProgram, RefusesInOneSentence) {
-  struct Row {
-    std::string flags;
-    std::string said;
+TEST_F(AblateProgram, EndsAsARunThatFailsAndGoesOnLater) {
+  plant("all 2 fails 0\n");
+  const Outcome failed = ablate("--arms unfrozen,all --seeds 2 --json");
+  EXPECT_EQ(failed.code, 10);
+  EXPECT_NE(failed.err.find("out/all/seed-2/run: found exit code 10 (\"frazil train: step 3: the "
+                            "loss is not finite\"), expected a run that ends well"),
+            std::string::npos)
+      << failed.err;
+  EXPECT_EQ(Json::parse(failed.out)["error"]["code"], 10);
+  EXPECT_TRUE(has_result("all/seed-1") && has_result("unfrozen/seed-1"));
+  EXPECT_FALSE(has_result("all/seed-2"));
+  const std::size_t before = calls().size();
+  plant("");
+  EXPECT_EQ(ablate("--arms unfrozen,all --seeds 2").code, 0);
+  EXPECT_TRUE(has_result("all/seed-2"));
+  EXPECT_LE(calls().size(), before + 2);
+}
+
+TEST_F(AblateProgram, HandsASignalOnAndKeepsWhatHasFinished) {
+  plant("unfrozen 2 hangs 0\n");
+  const Outcome stopped = shell("bin/frazil-ablate " + kFiles +
+                                "--arms unfrozen --seeds 2 --json & pid=$!; "
+                                "while [ ! -e bin/hanging ]; do sleep 0.02; done; "
+                                "kill -TERM $pid; wait $pid");
+  EXPECT_EQ(stopped.code, 143);
+  EXPECT_NE(stopped.err.find("frazil ablate: stopped by signal 15 after 1 of 2 runs"),
+            std::string::npos)
+      << stopped.err;
+  EXPECT_EQ(Json::parse(stopped.out), Json({{"finished_pairs", 1}, {"pairs", 2}}));
+  EXPECT_TRUE(has_result("unfrozen/seed-1"));
+  EXPECT_FALSE(has_result("unfrozen/seed-2"));
+}
+
+TEST_F(AblateProgram, AsksForTheRunsThatItsArmsAre) {
+  plant("unfrozen 1 0.5 8\nall 1 0.5 3\n");  // 4 epochs take 8 s, so 3 s are 1.5 epochs
+  const Outcome outcome = ablate("--seeds 1 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(calls().size(), 12U);
+  const auto has = [&](const std::string& arm, const std::string& flag) {
+    return call_of(arm).find(flag) != std::string::npos;
   };
-  const std::vector<Row> rows = {
-      {"--forecast trace.jsonl --batch 8", "expected it, for arms are predicted"},
-      {"--simulate --batch 8", "--forecast"},
-      {"--simulate --forecast trace.jsonl", "--batch"},
-      {"--simulate --forecast model.json --batch 8", "model.json:1"},
-      {"--simulate --forecast trace.jsonl --batch 8 --epochs 7",
-       "found --epochs 7, expected a number of equal epochs of the forecast's 4000 steps"},
-      {"--simulate --forecast trace.jsonl --batch 8 --epochs 41 --samples 800 --cache-disk 1MB",
-       "found --epochs 41 of 100 steps, expected the 4000 steps of the forecast"},
-      {"--simulate --forecast trace.jsonl --batch 8 --schedules 1f1b,search", "search"},
-      {"--simulate --forecast trace.jsonl --batch 8 --seed -1", "--seed"},
-      {"--simulate --forecast trace.jsonl --batch 8 --samples 800", "--cache-memory"},
+  for (const std::string arm : {"one-device", "data-parallel", "unfrozen", "freeze", "shorter"}) {
+    EXPECT_TRUE(has(arm, " --keep-plan")) << arm;
+  }
+  for (const std::string arm : {"pipe", "pipe-cache"}) {
+    EXPECT_TRUE(has(arm, " --max-replicas ")) << arm;
+  }
+  for (const std::string arm : {"pipe-replicas", "all", "from-top", "random-masks"}) {
+    EXPECT_FALSE(has(arm, "--max-replicas") || has(arm, "--keep-plan")) << arm;
+  }
+  EXPECT_TRUE(has("pipetransformer", " --planner pipetransformer"));
+  const auto run_of = [&](const std::string& arm) {
+    return Json::parse(read_text_file(folder_.path("out/" + arm + "/seed-1/run.json")));
   };
-  for (const Row& row : rows) {
-    const Outcome outcome = run("ablate", row.flags);
-    EXPECT_EQ(outcome.code, 2) << row.flags;
-    EXPECT_NE(outcome.err.find(row.said), std::string::npos) << row.flags << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(run_of("shorter")["epochs"], 2);
+  EXPECT_EQ(run_of("shorter")["freeze"]["policy"]["kind"], "none");
+  EXPECT_EQ(run_of("all")["epochs"], 4);
+  EXPECT_EQ(run_of("all")["freeze"], Json({{"alpha", 0.5}}));
+  const FreezeTrace masks = read_freeze_trace(folder_.path("out/from-top/seed-1/masks.jsonl"));
+  ASSERT_EQ(masks.events.size(), 2U);
+  EXPECT_EQ(std::get<MaskEvent>(masks.events[1].what).mask.text(), "1001");
+  const Json answer = Json::parse(outcome.out);
+  EXPECT_EQ(answer["arms"].size(), 12U);
+  EXPECT_EQ(answer["pairs"].size(), 12U);
+  for (const Json& arm : answer["arms"]) {
+    if (arm["arm"] == "shorter") {
+      EXPECT_NEAR(arm["more_time_percent"].get<double>(), 100.0 / 3, 1e-9);
+    }
+    if (arm["arm"] == "all") {
+      EXPECT_NEAR(arm["speed_over_unfrozen"]["geometric_mean"], 8.0 / 3, 1e-9);
+    }
   }
 }
 
-// The digits on two streams of an H100, under the masks of exec/runs/digits.json.
-TEST_F(AblateProgram, PredictsTheShippedProfile) {
-  const std::string root = FRAZIL_SOURCE_FOLDER;
-  const std::string measured = root + "/profiles/measured/h100-2026-11-26/digits_";
-  const std::string flags = "--simulate --profile " + measured + "model.json --cluster " +
-                            measured + "cluster.json --batch 32 --forecast " + root +
-                            "/traces/digits_freezing.jsonl --samples 1437 --cache-memory 1GB "
-                            "--switch-time 50ms";
-  const Outcome outcome = folder.run("ablate", flags);
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(matches_golden("analysis_predicted_ablation.txt", outcome.out));
+TEST_F(AblateProgram, AnswersWhatWasPlanted) {
+  std::string lines;
+  for (const std::string seed : {"1", "2", "3"}) {
+    lines += "unfrozen " + seed + " 0.90 8\nall " + seed + " 0.89" + seed + " 4\nshorter " + seed +
+             " 0.70 4\n";
+  }
+  plant(lines);
+  const std::string flags = "--arms unfrozen,all,shorter --seeds 3 --html page.html ";
+  Json answer = Json::parse(ablate(flags + "--json").out);
+  EXPECT_EQ(answer["freezing_brought_nothing"], false);
+  EXPECT_EQ(answer["arms"][1]["verdict"], "non-inferior");
+  EXPECT_EQ(answer["arms"][1]["beats_shorter"], true);
+  EXPECT_EQ(answer["arms"][2]["verdict"], "not shown");
+  const std::string page = read_text_file(folder_.path("page.html"));
+  for (const char* words : {"<h1>Ablation</h1>", ">Speed over unfrozen<", ">2.00x<",
+                            "non-inferior, better than shorter", ">Every run<"}) {
+    EXPECT_NE(page.find(words), std::string::npos) << words;
+  }
+  // A tighter margin, and the verdict is another; nothing runs for it.
+  answer = Json::parse(ablate(flags + "--json --margin 0.5").out);
+  EXPECT_EQ(answer["arms"][1]["verdict"], "not shown");
+  EXPECT_EQ(calls().size(), 9U);
+}
+
+TEST_F(AblateProgram, TellsWhichArmsDoNotFit) {
+  // A layer takes 4,000 B, besides activations: one device has no room for four.
+  write_cluster(make_uniform_cluster(2, Bytes{15'000}, {Duration{1000}, BytesPerSecond{0}}),
+                folder_.path("cluster.json"));
+  const Outcome outcome = ablate("--arms one-device,data-parallel,unfrozen --seeds 1");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(calls().size(), 1U);
+  EXPECT_NE(outcome.out.find("one-device does not fit: "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("data-parallel does not fit: "), std::string::npos);
+}
+
+TEST_F(AblateProgram, RefusesWhatCannotBeJudged) {
+  const auto refusal = [&](const std::string& flags) {
+    const Outcome outcome = ablate(flags);
+    EXPECT_EQ(outcome.code, 2) << flags;
+    return outcome.err;
+  };
+  EXPECT_NE(refusal("--arms all").find("--arms without unfrozen"), std::string::npos);
+  EXPECT_NE(refusal("--arms unfrozen,from-top").find("from-top without all"), std::string::npos);
+  EXPECT_NE(refusal("--arms unfrozen,unfrozen").find("unfrozen twice"), std::string::npos);
+  EXPECT_NE(refusal("--arms unfrozn").find("unfrozen"), std::string::npos);
+  EXPECT_NE(refusal("--margin 0").find("--margin 0"), std::string::npos);
+  EXPECT_NE(refusal("--seeds 2 --seed-list 4").find("--seeds beside --seed-list"),
+            std::string::npos);
+  write_text_file(folder_.path("pilot.json"),
+                  R"({"format": "frazil.ablation_pilot", "version": 1, "differences": [
+                      {"seed": 4, "points": 0.1}, {"seed": 5, "points": 0.3}]})");
+  EXPECT_NE(refusal("--pilot pilot.json --seed-list 3,4").find("seed 4 in --seed-list"),
+            std::string::npos);
+  write_text_file(folder_.path("run.json"), R"({"format": "frazil.run", "version": 1})");
+  EXPECT_NE(refusal("").find("run.json: found no freezing"), std::string::npos);
+  EXPECT_TRUE(calls().empty());
 }
 
 }  // namespace

@@ -1,0 +1,167 @@
+// Tests `frazil ablate --simulate` as a process, against the answers of `plan` and `simulate`.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/plan/plan_json.h"
+#include "profiles/model_profile_json.h"
+#include "tests/support/golden.h"
+#include "tests/support/program_folder.h"
+#include "tests/support/sample_models.h"
+#include "tests/support/write_cluster.h"
+#include "tests/support/write_freeze_trace.h"
+
+namespace frazil {
+namespace {
+
+using nlohmann::json;
+using std::chrono::microseconds;
+
+class AblateSimulated : public testing::Test {
+ protected:
+  void SetUp() override {
+    const ModelProfile profile =
+        make_chain(8, microseconds{100}, microseconds{100}, microseconds{100});
+    write_model_profile(profile, folder.path("model.json"));
+    write_memory(Bytes{30'000});
+    FreezeTrace trace;
+    trace.blocks.assign(8, "block");
+    trace.steps = 4000;
+    trace.events.push_back({1000, MaskEvent{FreezeMask::parse("00011111", "test", 1)}});
+    trace.events.push_back({2000, MaskEvent{FreezeMask::parse("00000011", "test", 1)}});
+    write_freeze_trace(trace, folder.path("trace.jsonl"));
+  }
+
+  void write_memory(Bytes bytes) const {
+    write_cluster(make_uniform_cluster(4, bytes, {microseconds{2}, BytesPerSecond{1'000'000'000}}),
+                  folder.path("cluster.json"));
+  }
+  Outcome run(const std::string& verb, const std::string& flags) const {
+    return folder.run(verb, "--profile model.json --cluster cluster.json " + flags);
+  }
+  json ablate(const std::string& flags) const {
+    const Outcome outcome =
+        run("ablate", "--simulate --forecast trace.jsonl --batch 8 --json " + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  }
+  json plan(const std::string& flags) const {
+    const Outcome outcome = run("plan", "--forecast trace.jsonl --batch 8 --json " + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  }
+  static json arm(const json& answer, const std::string& name) {
+    for (const json& each : answer.at("arms")) {
+      if (each.at("arm") == name) return each;
+    }
+    ADD_FAILURE() << "no arm " << name;
+    return {};
+  }
+
+  ProgramFolder folder{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(AblateSimulated, TakesTheTotalsOfPlanForecastToTheNanosecond) {
+  const std::string asked = "--switch-time 5ms --micro-batch 1,2 ";
+  const std::string cached = "--samples 800 --cache-memory 1MB --cache-disk 1MB ";
+  const json answer = ablate(asked + cached);
+  const json all = plan(asked + cached);
+  EXPECT_EQ(arm(answer, "all").at("time_ns"), all.at("total_ns"));
+  EXPECT_EQ(arm(answer, "pipe-replicas").at("time_ns"), all.at("nothing_cached_ns"));
+  EXPECT_EQ(arm(answer, "pipe-replicas").at("time_ns"), plan(asked).at("total_ns"));
+  std::int64_t moved = 0;
+  for (const json& change : all.at("switches")) moved += change.at("total_ns").get<std::int64_t>();
+  EXPECT_EQ(arm(answer, "all").at("transitions_ns"), moved);
+  EXPECT_GT(moved, 0);
+  std::int64_t filling = 0;
+  for (const json& fill : all.at("fills")) filling += fill.at("cost_ns").get<std::int64_t>();
+  EXPECT_EQ(arm(answer, "all").at("filling_ns"), filling);
+  EXPECT_GT(filling, 0);
+  // The model fits no device, so that the first plan has fewer replicas than devices.
+  const auto first = run("plan", "--batch 8 --micro-batch 1,2 --top 1 --out first.json");
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::size_t replicas = read_plan(folder.path("first.json")).pipelines.size();
+  ASSERT_LT(replicas, 4U);
+  const std::string few = asked + "--max-replicas " + std::to_string(replicas) + " ";
+  EXPECT_EQ(arm(answer, "pipe").at("time_ns"), plan(few).at("total_ns"));
+  EXPECT_EQ(arm(answer, "pipe-cache").at("time_ns"), plan(few + cached).at("total_ns"));
+}
+
+TEST_F(AblateSimulated, HoldsAPlanForTheTimesThatSimulatePredicts) {
+  const json answer = ablate("--clip --overlap-reductions");
+  const auto first = run("plan", "--batch 8 --clip --overlap-reductions --top 1 --out first.json");
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto step_under = [&](const char* bits) {
+    Plan plan = read_plan(folder.path("first.json"));
+    plan.mask = FreezeMask::parse(bits, "test", 1);
+    write_plan(plan, folder.path("masked.json"));
+    const auto step = run("simulate", "--plan masked.json --clip --overlap-reductions --json");
+    EXPECT_EQ(step.code, 0) << step.err;
+    return json::parse(step.out).at("makespan_ns").get<std::int64_t>();
+  };
+  const std::int64_t whole = step_under("11111111");
+  EXPECT_EQ(arm(answer, "unfrozen").at("time_ns"), 4000 * whole);
+  EXPECT_EQ(arm(answer, "unfrozen").at("over_unfrozen"), 1.0);
+  EXPECT_EQ(arm(answer, "freeze").at("time_ns"),
+            1000 * whole + 1000 * step_under("00011111") + 2000 * step_under("00000011"));
+}
+
+TEST_F(AblateSimulated, SaysOfArmsThatDoNotFitWhy) {
+  const json answer = ablate("--epochs 40");
+  EXPECT_NE(arm(answer, "one-device").at("no_time_because").get<std::string>().find("device0"),
+            std::string::npos)
+      << arm(answer, "one-device");
+  EXPECT_FALSE(arm(answer, "data-parallel").contains("time_ns"));
+  EXPECT_LT(arm(answer, "pipe").at("time_ns"), arm(answer, "unfrozen").at("time_ns"));
+  EXPECT_LT(arm(answer, "all").at("time_ns"), arm(answer, "pipe").at("time_ns"));
+  const Outcome text = run("ablate", "--simulate --forecast trace.jsonl --batch 8 --epochs 40");
+  EXPECT_NE(text.out.find("\none-device: no plan is feasible; "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("\nnote: no arm caches: "), std::string::npos) << text.out;
+  write_memory(Bytes{3000});
+  const Outcome none = run("ablate", "--simulate --forecast trace.jsonl --batch 8");
+  EXPECT_EQ(none.code, 3);
+  EXPECT_NE(none.err.find("no arm has a plan that fits: "), std::string::npos) << none.err;
+}
+
+TEST_F(AblateSimulated, RefusesInOneSentence) {
+  struct Row {
+    std::string flags;
+    std::string said;
+  };
+  const std::vector<Row> rows = {
+      {"--forecast trace.jsonl --batch 8", "expected it, for arms are predicted"},
+      {"--simulate --batch 8", "--forecast"},
+      {"--simulate --forecast trace.jsonl", "--batch"},
+      {"--simulate --forecast model.json --batch 8", "model.json:1"},
+      {"--simulate --forecast trace.jsonl --batch 8 --epochs 7",
+       "found --epochs 7, expected a number of equal epochs of the forecast's 4000 steps"},
+      {"--simulate --forecast trace.jsonl --batch 8 --epochs 41 --samples 800 --cache-disk 1MB",
+       "found --epochs 41 of 100 steps, expected the 4000 steps of the forecast"},
+      {"--simulate --forecast trace.jsonl --batch 8 --schedules 1f1b,search", "search"},
+      {"--simulate --forecast trace.jsonl --batch 8 --seed -1", "--seed"},
+      {"--simulate --forecast trace.jsonl --batch 8 --samples 800", "--cache-memory"},
+  };
+  for (const Row& row : rows) {
+    const Outcome outcome = run("ablate", row.flags);
+    EXPECT_EQ(outcome.code, 2) << row.flags;
+    EXPECT_NE(outcome.err.find(row.said), std::string::npos) << row.flags << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+// The digits on two streams of an H100, under the masks of exec/runs/digits.json.
+TEST_F(AblateSimulated, PredictsTheShippedProfile) {
+  const std::string root = FRAZIL_SOURCE_FOLDER;
+  const std::string measured = root + "/profiles/measured/h100-2026-11-26/digits_";
+  const std::string flags = "--simulate --profile " + measured + "model.json --cluster " +
+                            measured + "cluster.json --batch 32 --forecast " + root +
+                            "/traces/digits_freezing.jsonl --samples 1437 --cache-memory 1GB "
+                            "--switch-time 50ms";
+  const Outcome outcome = folder.run("ablate", flags);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(matches_golden("analysis_predicted_ablation.txt", outcome.out));
+}
+
+}  // namespace
+}  // namespace frazil
