@@ -99,6 +99,7 @@ set(thorough
   exec_train_tests/EventLogFile
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer
+  exec_verbs_tests/AblatedRuns
   exec_verbs_tests/CheckedRuns
   exec_verbs_tests/InitFrom
   exec_verbs_tests/KeptRuns

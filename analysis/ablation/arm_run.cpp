@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "planner/freezing/freeze_json.h"
+#include "planner/freezing/signal_memory.h"
 #include "planner/search/rank_plans.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
@@ -100,7 +102,7 @@ BaseRun read_base_run(const fs::path& file) {
   JsonFields fields(parse_json(text, file.string()));
   expect_format(fields, "frazil.run", 1);
   const RunJson run = RunJson::parse(text);
-  BaseRun base{.file = file, .text = run.dump()};
+  BaseRun base{.file = file, .written = text, .text = run.dump()};
   base.epochs = integer_of(fields, "epochs", kUsualEpochs);
   base.batch_size = integer_of(fields, "batch_size", kUsualBatch);
   base.micro_batch_size = integer_of(fields, "micro_batch_size", kUsualMicroBatch);
@@ -119,6 +121,19 @@ std::string configure(const BaseRun& base, const ArmRun& arm) {
   choose_freezing(arm, run);
   choose_cache(arm, run);
   return run.dump(2) + "\n";
+}
+
+// The short form of "freeze" has no signals.
+ModelProfile profile_for(const BaseRun& base, ArmFacts::Masks masks, const ModelProfile& profile) {
+  const RunJson::json_pointer policy("/freeze/policy");
+  if (masks != ArmFacts::Masks::kPolicy || !RunJson::parse(base.text).contains(policy)) {
+    return profile;
+  }
+  JsonFields fields(parse_json(base.written, base.file.string()));
+  const FreezeConfig config =
+      parse_freeze_config(fields.required("freeze"), static_cast<int>(profile.blocks.size()),
+                          fs::absolute(base.file).parent_path());
+  return with_signal_memory(profile, config);
 }
 
 SearchOptions question_of(const BaseRun& base, const ModelProfile& profile) {

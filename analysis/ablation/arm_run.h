@@ -16,7 +16,8 @@ namespace frazil {
 
 struct BaseRun {
   std::filesystem::path file;
-  std::string text;  // the JSON with its keys in order; equal configurations give equal texts
+  std::string written;  // as it stands in the file
+  std::string text;     // the JSON with its keys in order; equal configurations give equal texts
   int epochs = 0;
   int batch_size = 0;
   int micro_batch_size = 0;
@@ -40,6 +41,11 @@ struct ArmRun {
 // Returns the text of the run configuration. Names of files that the user gave relative to their
 // configuration are absolute in it, so that it may lie anywhere.
 std::string configure(const BaseRun& base, const ArmRun& run);
+
+// Returns the profile by which plans for these masks are made: where the run's policy decides, with
+// the memory that its signals take, as `frazil train` counts it. Throws InputError for a policy
+// that cannot be read.
+ModelProfile profile_for(const BaseRun& base, ArmFacts::Masks masks, const ModelProfile& profile);
 
 // Returns what the planner is asked for the first plan of a run: what `frazil train` asks.
 SearchOptions question_of(const BaseRun& base, const ModelProfile& profile);

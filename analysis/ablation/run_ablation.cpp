@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "analysis/ablation/child_program.h"
 #include "analysis/ablation/derived_masks.h"
@@ -72,13 +73,14 @@ class AblationRunner {
 
   void find_plans() {
     const SearchOptions question = question_of(request_.base, request_.profile);
-    std::map<ArmFacts::First, FirstPlan> known;
+    std::map<std::pair<ArmFacts::First, ArmFacts::Masks>, FirstPlan> known;
     for (const Arm arm : request_.arms) {
-      const ArmFacts::First first = facts_of(arm).first;
-      if (known.count(first) == 0) {
-        known[first] = find_first_plan(first, {request_.profile, request_.cluster}, question);
+      const auto& [first, masks] = std::pair(facts_of(arm).first, facts_of(arm).masks);
+      if (known.count({first, masks}) == 0) {
+        const ModelProfile profile = profile_for(request_.base, masks, request_.profile);
+        known[{first, masks}] = find_first_plan(first, {profile, request_.cluster}, question);
       }
-      const FirstPlan& found = known[first];
+      const FirstPlan& found = known[{first, masks}];
       if (found.plan) {
         plans_[arm] = *found.plan;
       } else {

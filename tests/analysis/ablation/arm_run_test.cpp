@@ -102,6 +102,20 @@ TEST_F(ArmRuns, KnowWhetherTheRunFreezes) {
   EXPECT_THROW((void)read(R"(, "epochs": 0)"), InputError);
 }
 
+// Sums of gradients lie beside the optimizer's state while AutoFreeze watches.
+TEST_F(ArmRuns, PlanForTheMemoryOfSignalsWhereThePolicyDecides) {
+  const ModelProfile chain = make_chain(3, Duration{1}, Duration{1}, Duration{1});
+  const BaseRun watching = read(R"(, "freeze": {"policy": {"kind": "autofreeze"}})");
+  EXPECT_EQ(profile_for(watching, ArmFacts::Masks::kPolicy, chain).layers[1].optimizer_state.count,
+            chain.layers[1].optimizer_state.count + 1000);
+  EXPECT_EQ(profile_for(watching, ArmFacts::Masks::kNone, chain), chain);
+  EXPECT_EQ(profile_for(read(R"(, "freeze": {"alpha": 0.5})"), ArmFacts::Masks::kPolicy, chain),
+            chain);
+  EXPECT_THROW((void)profile_for(read(R"(, "freeze": {"policy": {"kind": "luck"}})"),
+                                 ArmFacts::Masks::kPolicy, chain),
+               InputError);
+}
+
 TEST(ShorterRuns, TakeTheNearestWholeNumberOfEpochs) {
   const auto shorter = [](int epochs, int unfrozen, int all) {
     const ShorterRun run = shorten(epochs, Duration{unfrozen}, Duration{all});
