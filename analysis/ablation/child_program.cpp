@@ -12,8 +12,6 @@
 
 #include "profiles/error.h"
 
-extern char** environ;
-
 namespace frazil {
 namespace {
 
@@ -45,6 +43,7 @@ class ChildStart {
     std::vector<std::string> words{call.program.string()};
     words.insert(words.end(), call.arguments.begin(), call.arguments.end());
     std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     pid_t child = 0;
@@ -62,7 +61,7 @@ class ChildStart {
 }  // namespace
 
 std::filesystem::path find_sibling(const std::string& program) {
-  const std::filesystem::path path =
+  std::filesystem::path path =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / program;
   if (access(path.c_str(), X_OK) == 0) return path;
   throw std::runtime_error(fmt::format(

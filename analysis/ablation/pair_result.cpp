@@ -16,6 +16,7 @@ constexpr const char* kResultFormat = "frazil.ablation_result";
 constexpr int kResultVersion = 1;
 constexpr std::int64_t kMostNumber = std::int64_t{1} << 53;
 constexpr int kMostDevices = 1'000'000;
+constexpr int kMostSmall = 2 * kMostDevices;
 constexpr double kAnyReal = 1e300;
 
 Duration take_time(JsonFields& fields, const char* key) {
@@ -27,7 +28,7 @@ std::int64_t take_count(JsonFields& fields, const char* key) {
 }
 
 int take_small(JsonFields& fields, const char* key) {
-  return static_cast<int>(fields.required(key).integer(0, kMostDevices * 2));
+  return static_cast<int>(fields.required(key).integer(0, kMostSmall));
 }
 
 PairPhase parse_phase(const JsonCursor& object) {
