@@ -1,6 +1,7 @@
 # Tests that take longer than a moment, as <program>/<Suite> or <program>/<Suite>.<Test>; everything else is fast.
 set(thorough
   analysis_tests/AblateProgram
+  analysis_tests/PredictedArms
   exec_checkpoint_tests/CheckpointFile.EveryFlippedBitIsFound
   exec_checkpoint_tests/CheckpointFile.EveryTruncationAndAddedBytesAreFound
   exec_checkpoint_tests/Checkpoints.EveryCallOfASaveMayFail

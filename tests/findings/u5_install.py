@@ -15,7 +15,7 @@ import tempfile
 TREE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FRAZIL", TREE / "build/bin/frazil")).resolve().parent
 BUILD = BIN.parent
-PLANNER = "plan cluster simulate verify import export report reproduce".split()
+PLANNER = "plan cluster simulate verify import export report ablate reproduce".split()
 TORCH = "member profile train verify-plan".split()
 WHAT_IF = "simulate --stages 2 --micro-batches 2 --schedule gpipe --forward 1ms --backward 2ms --json".split()
 RUN = {"format": "frazil.run", "version": 1, "epochs": 1,

@@ -11,6 +11,7 @@ namespace {
 std::vector<HeldSegment> hold_throughout(const Plan& plan,
                                          const std::vector<ForecastSegment>& segments) {
   std::vector<HeldSegment> walk;
+  walk.reserve(segments.size());
   for (const ForecastSegment& segment : segments) walk.push_back({as_candidate(plan), segment});
   return walk;
 }

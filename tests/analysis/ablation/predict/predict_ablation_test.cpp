@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "analysis/ablation/predict/compute_limit.h"
 #include "tests/support/mask_of.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -133,7 +136,7 @@ TEST_F(PredictedArms, WhoseModelFitsNoDeviceSaySoAndElasticOnesWin) {
   }
 }
 
-TEST_F(PredictedArms, AreNotBelowTheLimitByComputeWhichTwiceTheDevicesHalve) {
+TEST_F(PredictedArms, HaveALimitByComputeThatFourDevicesQuarter) {
   const SearchOptions& search = question.rules.search;
   const Duration one = bound_training({profile, cluster}, search, question.forecast, false);
   EXPECT_EQ(one, microseconds{8 * 8800 + 12 * 5600});
@@ -144,6 +147,46 @@ TEST_F(PredictedArms, AreNotBelowTheLimitByComputeWhichTwiceTheDevicesHalve) {
   const Duration quarter = bound_training({profile, four}, small, question.forecast, false);
   EXPECT_EQ(quarter, one / 4);
   EXPECT_GT(bound_training({profile, four}, search, question.forecast, false), quarter);
+}
+
+TEST_F(PredictedArms, TakeNoLessThanTheLimitByComputeWhateverIsAsked) {
+  int with_interior_mask = 0;
+  for (int draw = 0; draw < draws(12); ++draw) {
+    SCOPED_TRACE("seed " + std::to_string(draw));
+    std::mt19937_64 random(static_cast<std::uint64_t>(draw));
+    const auto below = [&](int end) {
+      return static_cast<int>(random() % static_cast<unsigned>(end));
+    };
+    const int layers = 3 + below(4);
+    profile = make_chain(layers, microseconds{50 + below(100)}, microseconds{50 + below(100)},
+                         microseconds{50 + below(100)});
+    cluster = make_uniform_cluster(1 + below(3), Bytes{1'000'000}, kMemoryLink);
+    for (Device& device : cluster.devices) device.time_ppm = 700'000 + 100'000 * below(6);
+    question.forecast = {{0, 20, FreezeMask::all_active(layers)}};
+    for (int k = 0; k < 2; ++k) {
+      ForecastSegment next{20 * (k + 1), 20, FreezeMask::all_active(layers)};
+      for (int block = 0; block + 1 < layers; ++block) {
+        next.mask.set_active(BlockId{block}, below(2) == 0);
+      }
+      if (next.mask == question.forecast.back().mask) continue;
+      with_interior_mask += next.mask.is_active(BlockId{0}) && next.mask.frozen_count() > 0 ? 1 : 0;
+      question.forecast.push_back(next);
+    }
+    question.rules.search.micro_batch_sizes = {1, 2, 4};
+    const PredictedAblation ablation = predict();
+    for (const PredictedRun& run : ablation.runs) {
+      const ArmFacts& facts = facts_of(run.arm);
+      if (facts.is_control || run.arm == Arm::kPipeTransformer) continue;
+      ASSERT_TRUE(run.fits()) << run.reason;
+      ASSERT_GE(run.total(), ablation.compute_limit) << facts.name;
+      ASSERT_EQ(run.total(),
+                run.times.parts.steps + run.times.parts.filling + run.times.parts.transitions);
+      const auto devices = static_cast<std::int64_t>(cluster.devices.size());
+      ASSERT_LE(run.times.held_device_time, run.total() * devices);
+      ASSERT_GE(run.times.held_device_time, run.total());
+    }
+  }
+  EXPECT_GE(with_interior_mask, 1);
 }
 
 // A recorded run may begin frozen: then arms that may take any plan need none that fits unfrozen.
