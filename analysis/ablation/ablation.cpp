@@ -94,13 +94,13 @@ void add_prediction(const PredictedRuns& predicted, ArmRow& row) {
   const auto own = predicted.find(row.arm);
   if (own == predicted.end()) return;
   row.predicted = own->second;
-  const double seconds = to_seconds(own->second.total);
+  const double seconds = to_seconds(own->second.total());
   if (row.has_run() && row.wall_seconds > 0) {
     row.prediction_error_percent = kPoints * (seconds - row.wall_seconds) / row.wall_seconds;
   }
   const auto base = predicted.find(Arm::kUnfrozen);
   if (base != predicted.end() && seconds > 0) {
-    row.predicted_speed = to_seconds(base->second.total) / seconds;
+    row.predicted_speed = to_seconds(base->second.total()) / seconds;
   }
 }
 
@@ -133,6 +133,17 @@ std::string tell_disturbed(const Ablation& ablation) {
       "long: {}{}",
       kMostForeignCoresOfPair, count, ablation.results.size(), named,
       count > kMostNamed ? ", ..." : "");
+}
+
+// Names the arms whose accuracy is that of `all` because their weights are.
+std::string tell_equal_weights(const Ablation& ablation) {
+  std::string names;
+  for (const ArmRow& row : ablation.rows) {
+    if (!row.has_weights_of_all) continue;
+    names += (names.empty() ? "" : ", ") + std::string(facts_of(row.arm).name);
+  }
+  if (names.empty()) return "";
+  return "with the weights of all under every seed, bit for bit, ended: " + names;
 }
 
 void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
@@ -168,7 +179,7 @@ Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin
       add_means(own, row);
       add_comparisons(ablation.results, margin_points, row);
     }
-    add_prediction(request.predicted, row);
+    add_prediction(runs.predicted, row);
     if (row.arm == Arm::kUnfrozen && row.has_run()) {
       ablation.test_samples = own.front()->test_samples;
       ablation.test_error_points =
@@ -204,6 +215,9 @@ std::vector<std::string> list_notes(const Ablation& ablation) {
         ablation.test_samples, *ablation.test_error_points));
   }
   for (const ArmRow& row : ablation.rows) add_arm_notes(row, notes);
+  if (std::string told = tell_equal_weights(ablation); !told.empty()) {
+    notes.push_back(std::move(told));
+  }
   if (std::string told = tell_disturbed(ablation); !told.empty()) notes.push_back(std::move(told));
   return notes;
 }

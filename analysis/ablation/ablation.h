@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/ablation/pair_result.h"
-#include "analysis/ablation/predicted_run.h"
+#include "analysis/ablation/predict/predict_run.h"
 #include "analysis/ablation/run_ablation.h"
 #include "analysis/ablation/verdict.h"
 

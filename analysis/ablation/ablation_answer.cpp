@@ -62,11 +62,11 @@ Json to_object(const MeanEstimate& estimate) {
 }
 
 Json to_object(const PredictedRun& predicted) {
-  return {{"total_ns", predicted.total.count()},
-          {"device_time_ns", predicted.device.count()},
-          {"transitions", predicted.transitions},
-          {"transition_ns", predicted.transition.count()},
-          {"filling_ns", predicted.filling.count()}};
+  return {{"total_ns", predicted.total().count()},
+          {"device_time_ns", predicted.times.held_device_time.count()},
+          {"transitions", predicted.times.transitions},
+          {"transition_ns", predicted.times.parts.transitions.count()},
+          {"filling_ns", predicted.times.parts.filling.count()}};
 }
 
 void add_measured(const ArmRow& row, Json& object) {

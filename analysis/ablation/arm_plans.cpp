@@ -11,12 +11,32 @@
 namespace frazil {
 namespace {
 
+constexpr int kKeptForDevice = 4;  // plans
+
 ArmPlan rank_first(Setting setting, const SearchOptions& options, std::int64_t noise_ppm) {
   PlanSearch search(setting);
   const Ranking ranking = rank_plans(search, options, noise_ppm);
   const Candidate* const best = ranking.best();
   if (best == nullptr) return {std::nullopt, explain_infeasible(ranking)};
   return {best->plan, ""};
+}
+
+// With fewer micro-batches than devices not all have work, so that the plans which use most are
+// meant. One that uses fewer may be faster; it is another arm's.
+ArmPlan find_replicas(Setting setting, SearchOptions options) {
+  options.max_stages = 1;
+  options.keep =
+      std::max(options.keep, kKeptForDevice * static_cast<int>(setting.cluster().devices.size()));
+  PlanSearch search(setting);
+  const Ranking ranking = search.search(options);
+  const Candidate* widest = nullptr;
+  for (const Candidate& candidate : ranking.candidates) {
+    if (candidate.infeasible) continue;
+    const std::size_t used = list_used_devices(candidate.plan).size();
+    if (widest == nullptr || used > list_used_devices(widest->plan).size()) widest = &candidate;
+  }
+  if (widest == nullptr) return {std::nullopt, explain_infeasible(ranking)};
+  return {widest->plan, ""};
 }
 
 ArmPlan find_pipe_transformer(Setting setting, const SearchOptions& options) {
@@ -44,8 +64,7 @@ ArmPlan find_first_plan(ArmFacts::First first, Setting setting, const SearchOpti
       within.max_stages = 1;
       break;
     case ArmFacts::First::kReplicas:
-      within.max_stages = 1;
-      break;
+      return find_replicas(setting, options);
     case ArmFacts::First::kPipeTransformer:
       return find_pipe_transformer(setting, options);
   }

@@ -23,7 +23,8 @@ struct ArmPlan {
 // clang-format off
 //   kBest             the first of the ranking
 //   kOneDevice        likewise, of plans with one stage on one device
-//   kReplicas         likewise, of plans whose pipelines have one stage each
+//   kReplicas         the fastest of the plans whose pipelines have one stage each, among those that
+//                     use most devices
 //   kPipeTransformer  make_pipe_transformer_step_plan()
 // clang-format on
 ArmPlan find_first_plan(ArmFacts::First first, Setting setting, const SearchOptions& options,

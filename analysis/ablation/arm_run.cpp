@@ -1,9 +1,9 @@
 #include "analysis/ablation/arm_run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "analysis/ablation/control_masks.h"
 #include "planner/freezing/freeze_json.h"
 #include "planner/freezing/signal_memory.h"
 #include "planner/search/rank_plans.h"
@@ -24,6 +24,7 @@ constexpr double kWhole = 100;  // percent
 constexpr int kUsualEpochs = 20;
 constexpr int kUsualBatch = 32;
 constexpr int kUsualMicroBatch = 8;
+constexpr std::int64_t kUsualCacheMemory = std::int64_t{1} << 30;
 
 int integer_of(JsonFields& fields, const char* key, int usual) {
   const auto value = fields.optional(key);
@@ -43,6 +44,30 @@ bool has_freezing(const RunJson& run) {
   const auto policy = freeze->find("policy");
   if (policy == freeze->end()) return freeze->value("alpha", RunJson(0)) != RunJson(0);
   return policy->is_object() && policy->value("kind", RunJson()) != RunJson("none");
+}
+
+// Returns the tier that keys of `cache` describe. Features in bfloat16 take half the bytes that the
+// planner counts.
+CacheTier read_tier(const RunJson& cache, const std::string& name, std::int64_t usual_bytes,
+                    const Link& usual) {
+  const auto number = [&](const std::string& key, std::int64_t otherwise) {
+    const auto found = cache.find(name + key);
+    return found != cache.end() && found->is_number_integer() ? found->get<std::int64_t>()
+                                                              : otherwise;
+  };
+  const std::int64_t narrower = cache.value("precision", RunJson()) == RunJson("bfloat16") ? 2 : 1;
+  const std::int64_t bandwidth =
+      std::max<std::int64_t>(1, number("_bandwidth_bytes_per_second", usual.bandwidth.count));
+  return {.limit = Bytes{number("_bytes", usual_bytes)} * narrower,
+          .link = {Duration{number("_latency_ns", usual.latency.count())},
+                   BytesPerSecond{bandwidth * narrower}}};
+}
+
+FeatureStore read_store(const RunJson& run) {
+  RunJson cache = RunJson::object();
+  if (run.contains("cache") && run["cache"].is_object()) cache = run["cache"];
+  return {.memory = read_tier(cache, "memory", kUsualCacheMemory, kMemoryLink),
+          .disk = read_tier(cache, "disk", 0, kDiskLink)};
 }
 
 void make_absolute(RunJson& name, const fs::path& folder) {
@@ -110,6 +135,7 @@ BaseRun read_base_run(const fs::path& file) {
   if (reduction && reduction->text() == "fast") base.reduction = ReductionMode::kFast;
   base.clips = clips_gradients(run);
   base.freezes = has_freezing(run);
+  base.store = read_store(run);
   return base;
 }
 
@@ -149,11 +175,10 @@ SearchOptions question_of(const BaseRun& base, const ModelProfile& profile) {
 ShorterRun shorten(int epochs, Duration time_unfrozen, Duration time_of_all) {
   ENSURE(epochs >= 1 && time_unfrozen.count() > 0 && time_of_all.count() > 0,
          "runs that took time");
-  const double share =
-      static_cast<double>(time_of_all.count()) / static_cast<double>(time_unfrozen.count());
-  const double wanted = share * epochs;
-  const int whole =
-      std::clamp(static_cast<int>(std::lround(std::min<double>(wanted, epochs))), 1, epochs);
+  const std::int64_t nearest = count_epochs_within(time_of_all, time_unfrozen / epochs);
+  const int whole = static_cast<int>(std::min<std::int64_t>(nearest, epochs));
+  const double wanted = epochs * static_cast<double>(time_of_all.count()) /
+                        static_cast<double>(time_unfrozen.count());
   return {whole, kWhole * (whole / wanted - 1)};
 }
 

@@ -10,6 +10,7 @@
 
 #include "analysis/ablation/arm.h"
 #include "planner/bounds/search_options.h"
+#include "planner/transitions/feature_store.h"
 #include "profiles/model_profile.h"
 
 namespace frazil {
@@ -24,6 +25,9 @@ struct BaseRun {
   ReductionMode reduction = ReductionMode::kExact;
   bool clips = false;    // by the global gradient norm
   bool freezes = false;  // has a freezing of its own
+  // Where arms that cache do so: as the run's cache says, or with its defaults. How many samples
+  // there are is not known.
+  FeatureStore store = {};
 };
 
 // Reads the user's configuration. Throws InputError for what is no JSON object, and for keys read

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "analysis/ablation/child_program.h"
-#include "analysis/ablation/derived_masks.h"
-#include "analysis/ablation/first_plan.h"
+#include "analysis/ablation/arm_plans.h"
+#include "analysis/ablation/control_masks.h"
 #include "analysis/ablation/pair_order.h"
 #include "analysis/ablation/time_to_come.h"
 #include "analysis/ablation/train_program.h"
@@ -54,7 +54,9 @@ class AblationRunner {
     read_results();
     find_plans();
     find_pairs();
+    predict();
     if (!pending_.empty()) run_pending();
+    predict();
     std::sort(runs_.results.begin(), runs_.results.end(),
               [](const PairResult& a, const PairResult& b) {
                 return std::tie(a.pair.seed, a.pair.arm) < std::tie(b.pair.seed, b.pair.arm);
@@ -73,14 +75,15 @@ class AblationRunner {
 
   void find_plans() {
     const SearchOptions question = question_of(request_.base, request_.profile);
-    std::map<std::pair<ArmFacts::First, ArmFacts::Masks>, FirstPlan> known;
+    std::map<std::pair<ArmFacts::First, ArmFacts::Masks>, ArmPlan> known;
     for (const Arm arm : request_.arms) {
       const auto& [first, masks] = std::pair(facts_of(arm).first, facts_of(arm).masks);
       if (known.count({first, masks}) == 0) {
         const ModelProfile profile = profile_for(request_.base, masks, request_.profile);
-        known[{first, masks}] = find_first_plan(first, {profile, request_.cluster}, question);
+        known[{first, masks}] =
+            find_first_plan(first, {profile, request_.cluster}, question, kNoisePpm);
       }
-      const FirstPlan& found = known[{first, masks}];
+      const ArmPlan& found = known[{first, masks}];
       if (found.plan) {
         plans_[arm] = *found.plan;
       } else {
@@ -121,7 +124,7 @@ class AblationRunner {
       tell_(fmt::format("{} of {} runs to go, {}", pending_.size() - i, runs_.pairs,
                         tell_time(estimate_time(
                             {pending_.begin() + static_cast<std::ptrdiff_t>(i), pending_.end()},
-                            runs_.results, request_.predicted))));
+                            runs_.results, runs_.predicted))));
       run_pair(pending_[i], program, children);
       if (runs_.stopped_by != 0) return;
     }
@@ -152,6 +155,43 @@ class AblationRunner {
     tell_(fmt::format("{}: {:.2f} s, accuracy {:.2f} %", name_of(pair),
                       std::chrono::duration<double>(result.wall).count(), 100 * result.accuracy));
     runs_.results.push_back(std::move(result));
+    if (runs_.predicted.empty()) predict();
+  }
+
+  // Predicts the arms once a run has recorded the policy's masks.
+  void predict() {
+    const std::optional<RecordedMasks> masks = find_masks();
+    if (!masks) return;
+    std::vector<Arm> arms;
+    for (const Arm arm : request_.arms) {
+      if (runs_.unfit.count(arm) == 0) arms.push_back(arm);
+    }
+    runs_.predicted = predict_pairs(request_.base, {request_.profile, request_.cluster}, *masks,
+                                    arms, find_shorter_epochs());
+  }
+
+  std::optional<RecordedMasks> find_masks() const {
+    for (const std::int64_t seed : request_.seeds) {
+      for (const Arm arm : request_.arms) {
+        const ArmSeed pair{arm, seed};
+        const bool follows = facts_of(arm).masks == ArmFacts::Masks::kPolicy;
+        if (!follows || find_result(pair) == nullptr) continue;
+        const fs::path file = files_of(request_.out, pair).trained() / "trace.jsonl";
+        return RecordedMasks{read_freeze_trace(file), file.string(), seed};
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Returns the epochs of arm `shorter` if it has had as many under all seeds.
+  std::optional<int> find_shorter_epochs() const {
+    std::optional<int> epochs;
+    for (const PairResult& result : runs_.results) {
+      if (result.pair.arm != Arm::kShorter) continue;
+      if (epochs && *epochs != result.epochs) return std::nullopt;
+      epochs = result.epochs;
+    }
+    return epochs;
   }
 
   // Writes the inputs of a pair.
@@ -167,11 +207,13 @@ class AblationRunner {
     if (masks == ArmFacts::Masks::kReversed || masks == ArmFacts::Masks::kDrawn) {
       run.masks = files.masks();
       const fs::path of_all = files_of(request_.out, {Arm::kAll, pair.seed}).trained();
-      write_text_file(run.masks, to_jsonl(derive_masks(read_freeze_trace(of_all / "trace.jsonl"),
-                                                       masks, pair.seed)));
+      FreezeTrace trace = read_freeze_trace(of_all / "trace.jsonl");
+      trace.events = make_control_events(trace, masks, static_cast<std::uint64_t>(pair.seed),
+                                         facts_of(pair.arm).name);
+      write_text_file(run.masks, to_jsonl(trace));
     }
     write_text_file(files.run(), configure(request_.base, run));
-    write_plan(plans_.at(pair.arm), files.plan());
+    if (!facts_of(pair.arm).changes_plans) write_plan(plans_.at(pair.arm), files.plan());
     return shorter;
   }
 

@@ -5,12 +5,13 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/ablation/arm_run.h"
 #include "analysis/ablation/pair_result.h"
-#include "analysis/ablation/predicted_run.h"
+#include "analysis/ablation/predict/predict_pairs.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
 
@@ -26,12 +27,12 @@ struct AblationRequest {
   std::filesystem::path out;
   std::vector<Arm> arms;  // with those that they need
   std::vector<std::int64_t> seeds;
-  PredictedRuns predicted = {};
 };
 
 // What is there when the pairs have run, or when a signal has ended them.
 struct AblationRuns {
   std::vector<PairResult> results;   // in the order of seeds, then of arms in their table
+  PredictedRuns predicted;           // of arms that have run, once masks have been recorded
   std::map<Arm, std::string> unfit;  // arms of which no plan fits, or one they need, with why
   std::size_t pairs = 0;             // that there are to be
   std::size_t begun = 0;             // by this call

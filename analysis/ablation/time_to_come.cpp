@@ -42,7 +42,7 @@ TimeToCome estimate_time(const std::vector<ArmSeed>& pending,
     if (const auto of_arm = mean_process(finished, pair.arm)) {
       estimate.time += *of_arm;
     } else if (prediction != predicted.end()) {
-      estimate.time += prediction->second.total;
+      estimate.time += prediction->second.total();
       ++estimate.predicted;
     } else if (of_any) {
       estimate.time += *of_any;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analysis/ablation/pair_result.h"
-#include "analysis/ablation/predicted_run.h"
+#include "analysis/ablation/predict/predict_pairs.h"
 
 namespace frazil {
 

@@ -84,16 +84,14 @@ std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& f
                                          const Plan& first, const std::filesystem::path& profile,
                                          const std::filesystem::path& cluster) {
   std::vector<std::string> arguments{
-      "--run",     files.run().string(),     "--profile", profile.string(),
-      "--cluster", cluster.string(),         "--plan",    files.plan().string(),
-      "--out",     files.trained().string(), "--force",   "--quiet",
-      "--json"};
+      "--run", files.run().string(),     "--profile", profile.string(), "--cluster", cluster.string(),
+      "--out", files.trained().string(), "--force",   "--quiet",        "--json"};
   const auto add = [&](std::initializer_list<std::string> words) {
     arguments.insert(arguments.end(), words);
   };
-  if (!arm.changes_plans) add({"--keep-plan"});
+  if (!arm.changes_plans) add({"--plan", files.plan().string(), "--keep-plan"});
   if (arm.changes_plans && !arm.adds_replicas) {
-    add({"--max-replicas", std::to_string(first.pipelines.size())});
+    add({"--max-replicas", std::to_string(count_replicas(first))});
   }
   if (arm.first == ArmFacts::First::kPipeTransformer) add({"--planner", "pipetransformer"});
   return arguments;

@@ -26,7 +26,8 @@ struct PairFiles {
 };
 PairFiles files_of(const std::filesystem::path& out, const ArmSeed& pair);
 
-// Returns the arguments of `frazil train` for an arm that begins with this plan.
+// Returns the arguments of `frazil train` for an arm whose first plan (arm_plans.h) this is. An arm
+// that changes plans chooses the one that it begins with by itself, as the planner predicts it.
 std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& files,
                                          const Plan& first, const std::filesystem::path& profile,
                                          const std::filesystem::path& cluster);

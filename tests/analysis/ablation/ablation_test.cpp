@@ -87,6 +87,22 @@ TEST(Ablation, OfOneSeedHasNoVerdictAndNoInterval) {
   EXPECT_FALSE(all["difference_to_unfrozen"].contains("low_points"));
 }
 
+TEST(Ablation, NamesTheArmsThatEndedWithTheWeightsOfAll) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2}) {
+    planted.add(Arm::kUnfrozen, seed, 0.5, 10);
+    planted.end_with("other");
+    planted.add(Arm::kFreezeOnly, seed, 0.5, 8);
+    planted.add(Arm::kAutoPipe, seed, 0.5, 8);
+    planted.end_with(seed == 1 ? "00ff" : "other");
+    planted.add(Arm::kAll, seed, 0.5, 5);
+  }
+  const std::string text = to_text(sum_up_planted(planted));
+  EXPECT_NE(text.find("with the weights of all under every seed, bit for bit, ended: freeze\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Ablation, PairsSeedsThatBothArmsHave) {
   PlantedRuns planted;
   for (const std::int64_t seed : {1, 2, 3}) planted.add(Arm::kUnfrozen, seed, 0.5, 10);
@@ -103,10 +119,10 @@ TEST(Ablation, LaysPredictionsBesideWhatWasMeasured) {
     planted.add(Arm::kUnfrozen, seed, 0.5, 10);
     planted.add(Arm::kAll, seed, 0.5, 5);
   }
-  AblationRequest request = planted.request();
-  request.predicted[Arm::kUnfrozen].total = std::chrono::seconds(9);
-  request.predicted[Arm::kAll].total = std::chrono::seconds(6);
-  const Ablation ablation = sum_up(request, planted.runs(), 1, std::nullopt);
+  AblationRuns runs = planted.runs();
+  runs.predicted[Arm::kUnfrozen].times.parts.steps = std::chrono::seconds(9);
+  runs.predicted[Arm::kAll].times.parts.steps = std::chrono::seconds(6);
+  const Ablation ablation = sum_up(planted.request(), std::move(runs), 1, std::nullopt);
   const ArmRow& all = row_of(ablation, Arm::kAll);
   EXPECT_DOUBLE_EQ(all.predicted_speed.value(), 1.5);
   EXPECT_DOUBLE_EQ(all.prediction_error_percent.value(), 20);

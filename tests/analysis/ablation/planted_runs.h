@@ -39,6 +39,7 @@ class PlantedRuns {
     }
   }
   void disturb_last(double cores) { runs_.results.back().foreign_cores = cores; }
+  void end_with(const std::string& hash) { runs_.results.back().state_hash = hash; }
   const AblationRequest& request() const { return request_; }
   const AblationRuns& runs() const { return runs_; }
 

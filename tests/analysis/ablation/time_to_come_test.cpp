@@ -11,7 +11,7 @@ TEST(TimeToCome, TakesTheSameArmBeforeThePredictionBeforeAnyArm) {
   const std::vector<ArmSeed> pending{{Arm::kAll, 3}, {Arm::kUnfrozen, 3}, {Arm::kShorter, 3}};
   EXPECT_EQ(tell_time(estimate_time(pending, {}, {})), "how long they take shows the first one");
   PredictedRuns predicted;
-  predicted[Arm::kAll].total = std::chrono::seconds(100);
+  predicted[Arm::kAll].times.parts.steps = std::chrono::seconds(100);
   EXPECT_EQ(
       tell_time(estimate_time(pending, {}, predicted)),
       "about 1 min 40 s (1 as predicted, without start and evaluation) and 2 of unknown length");
