@@ -104,6 +104,8 @@ set(thorough
   exec_verbs_tests/CheckedRuns
   exec_verbs_tests/InitFrom
   exec_verbs_tests/KeptRuns
+  exec_verbs_tests/LedRuns
+  exec_verbs_tests/LimitedRuns
   exec_verbs_tests/PlannedRuns
   exec_verbs_tests/RefusedResume
   exec_verbs_tests/ToldVerbs

@@ -40,17 +40,6 @@ int count_cached(Plan plan, const ModelProfile& profile) {
 
 }  // namespace
 
-std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& profile) {
-  try {
-    if (count_cached(plan, profile) == 0) return std::nullopt;
-  } catch (const InfeasibleError&) {
-    return std::nullopt;
-  }
-  Plan cached = plan;
-  cached.cache_frozen_prefix = true;
-  return cached;
-}
-
 CacheControl::CacheControl(const TrainOptions& options, const RunShape& shape, Run& run,
                            const SampleSource& samples)
     : run_(run),

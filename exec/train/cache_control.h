@@ -22,10 +22,6 @@
 
 namespace frazil {
 
-// Returns the plan with its frozen prefix cached, or none if there is no prefix or the stages do
-// not allow a cache.
-std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& profile);
-
 class CacheControl {
  public:
   // Makes the cache of `samples`, those of the training part. `options` and `run` must outlive this

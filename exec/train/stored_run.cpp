@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "frazil.train_flags";
 constexpr const char* kMasks = "masks.jsonl";
+constexpr std::int64_t kMostReplicas = 1'000'000;
 
 fs::path inputs_of(const fs::path& folder) { return folder / "inputs"; }
 
@@ -31,6 +32,8 @@ std::string flags_text(const StoredRun& run) {
                                {"asked_steps", run.asked_steps},
                                {"checkpoint_every", run.checkpoint_every}};
   for (const ScheduleKind kind : run.schedules) flags["schedules"].push_back(schedule_name(kind));
+  if (run.max_replicas > 0) flags["max_replicas"] = run.max_replicas;
+  if (run.planner) flags["planner"] = planner_name(*run.planner);
   return flags.dump(2) + "\n";
 }
 
@@ -44,6 +47,15 @@ void read_flags(const fs::path& path, StoredRun& run) {
       const auto kind = find_schedule(name.text());
       if (!kind) name.fail("`" + name.text() + "`", "the name of a schedule");
       run.schedules.push_back(*kind);
+    }
+  }
+  if (const auto most = fields.optional("max_replicas")) {
+    run.max_replicas = static_cast<int>(most->integer(1, kMostReplicas));
+  }
+  if (const auto name = fields.optional("planner")) {
+    run.planner = find_planner(name->text());
+    if (!run.planner || !leads_runs(*run.planner)) {
+      name->fail("`" + name->text() + "`", "a planner that runs can follow");
     }
   }
   const JsonCursor steps = fields.required("steps");

@@ -10,8 +10,8 @@
 //                          "keep_plan": false, "schedules": ["1f1b"], "steps": [60], "asked_steps": 60, "checkpoint_every": 30}
 // "steps" are the lengths of the run, one after another: the first as it began, each further one for
 // more steps that it was given when it had ended. "asked_steps" is the --steps that it was begun with
-// (0: none was given), "checkpoint_every" 0 for a run without checkpoints. "schedules" stands only
-// where the run may not choose among all.
+// (0: none was given), "checkpoint_every" 0 for a run without checkpoints. "schedules",
+// "max_replicas" and "planner" stand only where the run was begun with these flags.
 // clang-format on
 
 #include <cstdint>
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "exec/config/run_config.h"
+#include "planner/named/run_plan.h"
 #include "planner/plan/plan.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
@@ -35,6 +36,8 @@ struct StoredRun {
   std::string device = "cpu";
   bool keep_plan = false;
   std::vector<ScheduleKind> schedules;  // empty: all
+  int max_replicas = 0;                 // 0: any number
+  std::optional<NamedPlanner> planner;  // none: ours
   std::vector<Step> lengths;            // never empty, each larger than the one before
   Step asked_steps = 0;
   Step checkpoint_every = 0;

@@ -15,6 +15,7 @@
 #include "exec/disk/file_system.h"
 #include "exec/run/run.h"
 #include "exec/state/layer_state.h"
+#include "planner/named/run_plan.h"
 #include "planner/plan/plan.h"
 #include "planner/transitions/transition_cost.h"
 #include "profiles/cluster.h"
@@ -35,6 +36,12 @@ struct TrainOptions {
   // Which schedules the planner may choose from, at the beginning and later; empty: all that are
   // synchronous.
   std::vector<ScheduleKind> schedules = {};
+  // The most pipelines, and the most devices of a stage, of any plan that the planner is asked for;
+  // 0: as many as fit.
+  int max_replicas = 0;
+  // Whose plans the run goes on with under each mask, whatever transitions cost; none: ours, as
+  // RunConfig::replan says. Requires: leads_runs(planner).
+  std::optional<NamedPlanner> planner = std::nullopt;
   // True: change the plan when masks change, as RunConfig::replan says. False: keep the plan under
   // new masks.
   bool elastic = true;

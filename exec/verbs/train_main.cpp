@@ -59,6 +59,12 @@ po::options_description describe_flags() {
       ("schedules", known_value("LIST", list_schedule_words(/*with_search=*/false)),
        "schedules to choose from now and when blocks freeze, a comma list; default: all that are "
        "synchronous")  //
+      ("max-replicas", text_value("N"),
+       "most pipelines, and most devices of a stage, of any plan of the run; default: as many as "
+       "fit")  //
+      ("planner", known_value("NAME", list_leading_planners()),
+       "go on under each mask with the plan that another system's planner has for it, whatever the "
+       "transition costs; its pipelines get the run's micro-batches")  //
       ("device", known_value("KIND", kDeviceWords),
        "what the cluster's devices are here: cpu (default) or cuda")  //
       ("gpus", text_value("LIST"),

@@ -6,8 +6,8 @@
 
 #include "exec/config/configured_run.h"
 #include "exec/train/trainer.h"
+#include "exec/verbs/check_inputs.h"
 #include "exec/verbs/verb_inputs.h"
-#include "planner/actions/validate_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verbs/plan_options.h"
 #include "profiles/cluster_json.h"
@@ -45,6 +45,27 @@ void choose_start(const Flags& flags, RunConfig& config) {
   config.init_from = fs::absolute(*given).lexically_normal().string();
 }
 
+NamedPlanner read_planner(const std::string& name) {
+  const auto planner = find_planner(name);
+  if (!planner) (void)known_name("--planner", name, list_leading_planners());
+  if (leads_runs(*planner)) return *planner;
+  refuse_flags("--planner " + name + ", whose plans share micro-batches by samples",
+               "one that a run can follow: " + list_names(list_leading_planners()));
+}
+
+// Refuses what another system's planner leaves nothing to say about.
+void refuse_beside_planner(const TrainRequest& request) {
+  if (!request.stored.planner) return;
+  const std::string flag = "--planner " + std::string(planner_name(*request.stored.planner));
+  if (!request.stored.schedules.empty()) {
+    refuse_flags(flag + " beside --schedules", "one of the two: it has a schedule of its own");
+  }
+  if (request.stored.config.batch_growth != BatchGrowth::kNone) {
+    throw InputError(request.run_file, 0, "a batch that grows with the pipelines, with " + flag,
+                     "a batch that stays");
+  }
+}
+
 // Puts the inputs that flags name in the place of those that are stored.
 void read_inputs(const Flags& flags, StoredRun& stored, bool is_stored) {
   if (!is_stored || flags.count("run") > 0)
@@ -54,6 +75,8 @@ void read_inputs(const Flags& flags, StoredRun& stored, bool is_stored) {
   choose_start(flags, stored.config);
   if (const auto device = optional_text(flags, "device")) stored.device = *device;
   stored.keep_plan |= is_set(flags, "keep-plan");
+  if (const auto name = optional_text(flags, "planner")) stored.planner = read_planner(*name);
+  stored.max_replicas = integer_or(flags, "max-replicas", stored.max_replicas, 1, kMostCounted);
   if (flags.count("schedules") > 0) {
     refuse_order_search(flags, "train");
     stored.schedules = read_schedules(flags);
@@ -68,68 +91,6 @@ void read_inputs(const Flags& flags, StoredRun& stored, bool is_stored) {
     stored.plan.reset();  // a plan is one for its cluster
   }
   if (const auto plan = optional_text(flags, "plan")) stored.plan = read_plan(*plan);
-}
-
-void check_profile(const TrainOptions& options, const std::string& file) {
-  const ModelProfile structure = structure_of(options.config);
-  if (structure.precision != options.profile.precision) {
-    throw InputError(file, 0, "a profile in " + std::string(name_of(options.profile.precision)),
-                     "one in " + std::string(name_of(structure.precision)) +
-                         ", in which the run computes; frazil profile makes it");
-  }
-  if (model_hash(structure) == model_hash(options.profile)) return;
-  const bool same_name = structure.model == options.profile.model;
-  throw InputError(
-      file, 0,
-      "a profile of model " + options.profile.model + (same_name ? ", but of other layers" : ""),
-      "one of the run's model, " + structure.model);
-}
-
-void check_plan(const TrainOptions& options) {
-  if (!options.plan) return;
-  const Plan& plan = *options.plan;
-  const RunConfig& config = options.config;
-  const std::string& file = options.plan_file;
-  validate(plan, {options.profile, options.cluster}, file, lines_of(file));
-  if (plan.batch_size != config.batch_size || plan.micro_batch_size != config.micro_batch_size) {
-    throw InputError(file, 0,
-                     "batch " + std::to_string(plan.batch_size) + " in micro-batches of " +
-                         std::to_string(plan.micro_batch_size),
-                     "the run's, " + std::to_string(config.batch_size) + " in " +
-                         std::to_string(config.micro_batch_size));
-  }
-  const FreezeMask active = FreezeMask::all_active(plan.mask.blocks());
-  if (plan.mask != active) {
-    throw InputError(file, 0, "mask " + plan.mask.text(), active.text() + ", as a run begins");
-  }
-  if (plan.reduction != config.reduction) {
-    const bool is_exact = plan.reduction == ReductionMode::kExact;
-    throw InputError(file, 0, std::string("reduction ") + (is_exact ? "exact" : "fast"),
-                     std::string("the run's, ") + (is_exact ? "fast" : "exact"));
-  }
-}
-
-// Refuses inputs that the run would overwrite in its folder: weights, trace and log, and all that
-// lies in the folder of a phase or among the inputs that it keeps.
-void refuse_inputs_inside(const Flags& flags, const RunConfig& config, const fs::path& folder) {
-  std::vector<NamedFile> inputs = named_files(flags, {"run", "profile", "cluster", "plan"});
-  if (const auto* trace = std::get_if<TraceFreeze>(&config.freeze.policy)) {
-    inputs.push_back({"the trace", trace->path});
-  }
-  if (!config.init_from.empty()) inputs.push_back({"--init-from", config.init_from});
-  for (const NamedFile& input : inputs) {
-    const fs::path place = absolute(input.path).parent_path();
-    const std::string name = place.filename().string();
-    const bool is_of_run =
-        (name.starts_with("phase-") || name == "inputs" || name == "checkpoints") &&
-        is_same_file(place.parent_path(), folder);
-    if (is_of_run || is_same_file(input.path, folder / "trace.jsonl") ||
-        is_same_file(input.path, folder / "weights.safetensors") ||
-        is_same_file(input.path, folder / "events.jsonl")) {
-      refuse_flags(input.flag + " " + input.path.string() + " inside the run of --out",
-                   "a file that this run does not write");
-    }
-  }
 }
 
 [[noreturn]] void refuse_fewer(Step asked, const std::vector<Step>& lengths, const FoundRun& run) {
@@ -243,6 +204,8 @@ TrainRequest read_request(const Flags& flags, const std::string& command, const 
   options.cluster = request.stored.cluster;
   options.plan = request.stored.plan;
   options.schedules = request.stored.schedules;
+  options.max_replicas = request.stored.max_replicas;
+  options.planner = request.stored.planner;
   options.elastic = !request.stored.keep_plan;
   if (flags.count("switch-time") > 0) {
     options.overhead = {.start = duration_or(flags, "switch-time", Duration{0})};
@@ -253,6 +216,7 @@ TrainRequest read_request(const Flags& flags, const std::string& command, const 
   options.plan_file = optional_text(flags, "plan").value_or((inputs / "plan.json").string());
   check_profile(options,
                 optional_text(flags, "profile").value_or((inputs / "model.json").string()));
+  refuse_beside_planner(request);
   check_plan(options);
   if (folder != nullptr && !resume) {
     refuse_inputs_inside(flags, options.config, folder->path());

@@ -43,6 +43,16 @@ int find_first_length(const HostDevices& devices) {
   return static_cast<int>(length);
 }
 
+int limit_pipelines(int per_host, const HostDevices& hosts, const PipeTransformerOptions& options) {
+  if (options.max_pipelines == 0) return per_host;
+  const int of_host = options.max_pipelines / static_cast<int>(hosts.size());
+  if (of_host > 0) return std::min(per_host, of_host);
+  throw InfeasibleError(
+      fmt::format("pipetransformer has a pipeline on each of {} hosts, and at most {} "
+                  "may be",
+                  hosts.size(), options.max_pipelines));
+}
+
 LayerId find_first_active(const ModelProfile& profile, const FreezeMask& mask) {
   int first = 0;
   while (first < mask.blocks() && mask.is_frozen(BlockId{first})) ++first;
@@ -92,7 +102,8 @@ Plan make_pipe_transformer_plan(Setting setting, const PipeTransformerShape& sha
   Plan plan;
   plan.model_hash = model_hash(setting.profile());
   plan.batch_size = shape.batch_size;
-  plan.micro_batch_size = divide_up(divide_up(shape.batch_size, replicas), shape.micro_batches);
+  plan.micro_batch_size = shape.micro_batch_size.value_or(
+      divide_up(divide_up(shape.batch_size, replicas), shape.micro_batches));
   plan.mask = shape.mask;
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe};
   plan.reduction = ReductionMode::kFast;
@@ -122,13 +133,14 @@ Plan plan_pipe_transformer(Setting setting, const PipeTransformerOptions& option
       options.reference.value_or(largest_stage(find_active_parameters(profile, all), first_length));
   const int length = compress_length(find_active_parameters(profile, options.mask), first_length,
                                      reference, options.rule);
-  const int pipelines_per_host = first_length / length;
+  const int pipelines_per_host = limit_pipelines(first_length / length, hosts, options);
   return make_pipe_transformer_plan(
       setting, {.length = length,
                 .pipelines_per_host = pipelines_per_host,
                 .batch_size = options.batch_size * (options.batch_grows ? pipelines_per_host : 1),
                 .micro_batches = count_micro_batches(length),
-                .mask = options.mask});
+                .mask = options.mask,
+                .micro_batch_size = options.micro_batch_size});
 }
 
 }  // namespace frazil

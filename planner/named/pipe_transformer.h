@@ -34,11 +34,16 @@ struct PipeTransformerOptions {
   // Largest stage at the start, in parameters; none: the largest stage of the unfrozen model on all
   // devices of a host.
   std::optional<std::int64_t> reference = std::nullopt;
+  // The size of every micro-batch, in place of the table's number of micro-batches.
+  std::optional<int> micro_batch_size = std::nullopt;
+  // The most pipelines, equally many on each host: AutoDP takes no more, and devices that are left
+  // over are idle. 0: any number.
+  int max_pipelines = 0;
 };
 
 // Returns PipeTransformer's plan. Throws InfeasibleError where it has none: hosts with unequal
 // numbers of devices, a number that is no power of two, a mask that does not freeze a prefix, fewer
-// micro-batches than pipelines.
+// micro-batches than pipelines, more hosts than pipelines.
 Plan plan_pipe_transformer(Setting setting, const PipeTransformerOptions& options);
 
 // Every decision of PipeTransformer, made by the caller.
@@ -48,6 +53,8 @@ struct PipeTransformerShape {
   int batch_size = 1;          // of all pipelines
   int micro_batches = 1;       // of one pipeline; fewer where the samples do not divide
   FreezeMask mask;
+  // If given, `micro_batches` is not read, and pipelines have whole micro-batches of this size.
+  std::optional<int> micro_batch_size = std::nullopt;
 };
 // Makes the plan of a shape. Throws InfeasibleError for fewer micro-batches than pipelines, and for
 // a mask that does not freeze a prefix. Requires: every host has devices for its pipelines.

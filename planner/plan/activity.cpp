@@ -79,6 +79,17 @@ Activity find_activity(const ModelProfile& profile, const Plan& plan) {
   return activity;
 }
 
+std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& profile) {
+  Plan cached = plan;
+  cached.cache_frozen_prefix = true;
+  try {
+    if (find_activity(profile, cached).cached == 0) return std::nullopt;
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+  return cached;
+}
+
 bool stage_has_backward(const Stage& stage, const Activity& activity) {
   return any_layer(stage, [&](LayerId layer) { return activity.backward(layer); });
 }

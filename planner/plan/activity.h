@@ -51,6 +51,9 @@ int count_frozen_prefix(const ModelProfile& profile, const Activity& activity);
 // the length of that prefix. Throws InfeasibleError, naming the stage, if a later stage of some
 // pipeline holds a layer of the prefix.
 Activity find_activity(const ModelProfile& profile, const Plan& plan);
+// Returns the plan with its frozen prefix cached, or none if there is no prefix or the stages do
+// not allow a cache.
+std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& profile);
 
 // True if some layer of the stage has a backward (I or W).
 bool stage_has_backward(const Stage& stage, const Activity& activity);

@@ -65,6 +65,16 @@ ParallelShape parallel_shape(const Plan& plan) {
   return shape;
 }
 
+int count_replicas(const Plan& plan) {
+  int most = parallel_shape(plan).replicas;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      most = std::max(most, static_cast<int>(stage.devices.size()));
+    }
+  }
+  return most;
+}
+
 std::string pipeline_devices_text(const ParallelShape& shape) {
   std::string text;
   for (const int devices : shape.pipeline_devices) {

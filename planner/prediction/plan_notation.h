@@ -23,6 +23,8 @@ struct ParallelShape {
   bool both_ways = false;             // pipelines run both ways through the same devices
 };
 ParallelShape parallel_shape(const Plan& plan);
+// Returns the most pipelines, or devices of a stage: what SearchOptions::max_replicas limits.
+int count_replicas(const Plan& plan);
 // Returns the numbers of devices as "4", or "4/3" if pipelines differ.
 std::string pipeline_devices_text(const ParallelShape& shape);
 

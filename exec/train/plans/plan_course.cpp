@@ -49,7 +49,7 @@ bool may_follow(const TrainOptions& options) {
   const RunConfig& config = options.config;
   const bool always_caches =
       config.cache.is_on() && config.cache.admission == CacheConfig::Admission::kAlways;
-  return options.elastic && config.replan == Replanning::kTrajectory &&
+  return options.elastic && !options.planner && config.replan == Replanning::kTrajectory &&
          config.batch_growth == BatchGrowth::kNone && !always_caches;
 }
 

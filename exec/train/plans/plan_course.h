@@ -50,8 +50,8 @@ class PlanCourse {
   PlanCourse(const TrainOptions& options, const RunShape& run, std::int64_t samples,
              PlanFinder& finder);
 
-  // True if the run is to follow a course: it may change its plan, something freezes, its batch is
-  // fixed, and its cache, if it has one, is filled where that pays.
+  // True if the run is to follow a course: it may change its plan, no other system's planner leads
+  // it, something freezes, its batch is fixed, and its cache, if any, is filled where that pays.
   bool is_on() const { return is_on_; }
   // Begins the course there, under this mask. Requires: is_on().
   void begin(const Origin& origin, const FreezeMask& mask,

@@ -54,17 +54,31 @@ SearchOptions PlanFinder::question(const FreezeMask& mask, bool caches) const {
   search.mask = mask;
   search.reduction = options_.config.reduction;
   search.clip = options_.config.optimizer.clip_norm > 0;
+  search.max_replicas = options_.max_replicas;
   search.cache = caches;
   return search;
 }
 
+Plan PlanFinder::make_named(const FreezeMask& mask, bool caches) const {
+  const Setting setting{options_.profile, present_};
+  return on_devices(make_run_plan(*options_.planner, setting, question(mask, caches)), devices_);
+}
+
 std::optional<Plan> PlanFinder::find(const FreezeMask& mask, bool caches) {
+  if (options_.planner) {
+    try {
+      return make_named(mask, caches);
+    } catch (const InfeasibleError&) {
+      return std::nullopt;
+    }
+  }
   if (std::optional<Plan> plan = find_grown(mask, caches)) return plan;
   return best_of(rank_plans(*search_, question(mask, caches), kNoisePpm), devices_);
 }
 
 Plan PlanFinder::find_or_explain(const FreezeMask& mask) {
   const bool caches = options_.config.cache.is_on();
+  if (options_.planner) return make_named(mask, caches);
   if (const std::optional<Plan> plan = find_grown(mask, caches)) return *plan;
   const SearchOptions search = question(mask, caches);
   const Ranking ranking = rank_plans(*search_, search, kNoisePpm);
@@ -105,12 +119,14 @@ std::optional<Plan> PlanFinder::find_grown(const FreezeMask& mask, bool caches) 
   const int first = first_pipelines_;
   const int devices = static_cast<int>(devices_.size());
   const std::int64_t whole_batches = samples_ / options_.config.batch_size;
-  const std::int64_t most = std::min<std::int64_t>(devices / first, whole_batches);
+  const int allowed =
+      options_.max_replicas > 0 ? std::min(options_.max_replicas, devices) : devices;
+  const std::int64_t most = std::min<std::int64_t>(allowed / first, whole_batches);
   std::optional<Candidate> fastest;
   for (int growth = 1; growth <= std::max<std::int64_t>(1, most); ++growth) {
     SearchOptions search = question(mask, caches);
     search.batch_size *= growth;
-    search.max_replicas = growth * first + first - 1;
+    search.max_replicas = std::min(growth * first + first - 1, allowed);
     search.keep = kLooksAt;
     const Ranking ranking = search_->search(search);
     const auto grown = [&](const Candidate& candidate) {

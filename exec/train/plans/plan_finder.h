@@ -1,6 +1,7 @@
 #pragma once
 // PlanFinder asks the planner which plan is best for a run under a mask, on the devices that are
-// there, and looks whether a given plan can go on. It remembers no answer.
+// there, and looks whether a given plan can go on. It remembers no answer. Where another system's
+// planner leads the run (planner/named/run_plan.h), that planner's one plan is the best.
 
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,7 @@ class PlanFinder {
   Plan cache_prefix(const Plan& plan) const;
 
  private:
+  Plan make_named(const FreezeMask& mask, bool caches) const;
   Ranking rank(const FreezeMask& mask, bool caches);
   std::optional<Plan> find_grown(const FreezeMask& mask, bool caches);
 

@@ -147,7 +147,17 @@ std::optional<PlanRegret> Replanner::find_regret() const {
   return regret;
 }
 
+// Throws InfeasibleError if the planner that leads the run has no plan under a mask that is known
+// to come, before the run has begun.
+void Replanner::check_masks(Step step) {
+  if (held_ || !options_.planner || !options_.elastic || !masks_) return;
+  for (const TracedMask& mask : *masks_) {
+    if (mask.step > step) (void)answer(mask.mask);
+  }
+}
+
 const Plan& Replanner::go_on(const FreezeMask& mask, Step step) {
+  check_masks(step);
   if (!held_ && options_.plan && finder_.is_there(*options_.plan)) {
     if (options_.plan->cache_frozen_prefix && !options_.config.cache.is_on()) {
       throw InputError(options_.plan_file, 0, "a plan with a cached frozen prefix",
@@ -218,6 +228,7 @@ const Plan& Replanner::hold(const Plan& plan) {
 
 bool Replanner::has_room(const FreezeMask& mask) {
   ENSURE(held_.has_value(), "a run goes on from some plan");
+  if (options_.planner) return true;  // go_on() says why it has none
   if (course_.origin() && !course_.knows(mask)) take_expected();
   if (course_.origin() && course_.has_plans(mask)) return true;
   if (without_room_.count(mask.text()) > 0) return false;

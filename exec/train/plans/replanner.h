@@ -16,6 +16,7 @@
 #include "exec/train/plans/plan_finder.h"
 #include "exec/train/train_options.h"
 #include "planner/freezing/decorators.h"
+#include "planner/transitions/cache_residency.h"
 #include "planner/transitions/transition_cost.h"
 #include "profiles/processes.h"
 #include "traces/freeze_trace.h"
@@ -28,6 +29,7 @@ class Replanner {
   Replanner(const TrainOptions& options, const RunShape& run, std::int64_t samples)
       : options_(options),
         finder_(options, samples, all_devices(options.cluster)),
+        masks_(options.planner ? foresee_masks(options.config.freeze, run) : std::nullopt),
         course_(options, run, samples, finder_),
         overhead_(options.overhead) {}
 
@@ -67,7 +69,8 @@ class Replanner {
   void expect(const FreezeMask& mask);
   // Returns the plan that has been found for the mask; none as long as none is known.
   std::optional<Plan> find_expected(const FreezeMask& mask);
-  // True if a plan to go on with fits under the mask. Requires: a plan is held.
+  // True if a plan to go on with fits under the mask, and where another system's planner leads the
+  // run: then go_on() throws if none fits. Requires: a plan is held.
   bool has_room(const FreezeMask& mask);
   // Returns what go_on(mask) would bring and cost. A cache that the plan brings is filled in an
   // epoch (of so many steps) for each variant of the samples, or in the steps that are left.
@@ -104,6 +107,7 @@ class Replanner {
 
  private:
   struct Expected;
+  void check_masks(Step step);
   void take_expected();
   Plan answer(const FreezeMask& mask);
   std::optional<Plan> follow(const FreezeMask& mask, Step step);
@@ -113,6 +117,8 @@ class Replanner {
 
   const TrainOptions& options_;
   PlanFinder finder_;
+  // Of the whole run; none: they are not known, or no other system's planner leads the run.
+  std::optional<std::vector<TracedMask>> masks_;
   PlanCourse course_;
   struct Restored {
     PlanCourse::Origin origin;

@@ -3,50 +3,22 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "exec/checkpoint/run_files.h"
-#include "profiles/model_profile_json.h"
-#include "tests/exec/support/tiny_run.h"
-#include "tests/support/program_folder.h"
-#include "tests/support/write_cluster.h"
+#include "tests/exec/support/run_verbs.h"
 #include "tests/support/write_freeze_trace.h"
 
 namespace frazil {
 namespace {
 
-using Json = nlohmann::json;
-
-const std::string kRun = "--profile model.json --cluster cluster.json --quiet --json ";
 const std::string kAsked =
     "--profile model.json --cluster cluster.json --batch 8 --micro-batch 4 "
     "--json ";
 
-// Half the model fits on a device, and all of it once blocks are frozen.
-constexpr Bytes kHalf{600'000};
-
-class PlannedRuns : public testing::Test {
+class PlannedRuns : public RunVerbs {
  protected:
-  void SetUp() override {
-    write_model_profile(tiny_profile(tiny_config()), path("model.json"));
-    write_cluster(tiny_cluster(kHalf), path("cluster.json"));
-  }
-  static RunConfig config() {
-    RunConfig config = tiny_config();
-    config.replan = Replanning::kTrajectory;
-    return config;
-  }
-  std::string path(const std::string& name) const { return folder_.path(name); }
-  Json answer(const std::string& verb, const std::string& arguments) const {
-    const Outcome outcome = folder_.run(verb, arguments);
-    EXPECT_EQ(outcome.code, 0) << verb << " " << arguments << ": " << outcome.err;
-    return outcome.code == 0 ? Json::parse(outcome.out) : Json();
-  }
-  Json train(const RunConfig& config, const std::string& arguments) const {
-    write_text_file(path("run.json"), to_json(config));
-    return answer("train", "--run run.json " + kRun + arguments);
-  }
+  PlannedRuns() : RunVerbs(kHalf) {}
   // Expects of a run the plans and the total of the planner, which is told the masks of the run.
   void expect_forecast(const Json& run, const std::string& folder, const std::string& flags) const {
     const Json planned = answer("plan", "--forecast " + folder + "/trace.jsonl " + kAsked + flags);
@@ -64,8 +36,6 @@ class PlannedRuns : public testing::Test {
       EXPECT_EQ(plan.substr(0, summary.size()), summary);
     }
   }
-
-  ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
 };
 
 std::vector<FreezePolicy> list_policies() {
