@@ -53,16 +53,25 @@ class Walker {
   std::vector<HeldCache> list_choices(std::size_t segment, const HeldCache& before) const {
     const int prefix = question_.prefix[segment];
     std::vector<HeldCache> choices;
-    const bool some = before.features.depth > 0;
-    if (some && before.features.depth <= prefix) choices.push_back(before);
+    if (may_keep(segment, before)) choices.push_back(before);
     choices.emplace_back();
-    HeldFeatures source = before.left > 0 ? before.source : before.features;
-    if (source.depth > prefix) source = {};
+    if (!choices.front().is_none() && before.features.depth == prefix) return choices;
+    const bool serves = before.left == 0 && before.features.depth < prefix;
+    const HeldFeatures source = serves ? before.features : HeldFeatures{};
     for (const HeldFeatures& room : question_.rooms) {
-      if (room.depth != prefix || room == before.features) continue;
-      choices.push_back({room, source, question_.epoch});
+      if (room.depth == prefix) choices.push_back({room, source, question_.epoch});
     }
     return choices;
+  }
+
+  // A run stores at the end of the prefix alone, and while that lies deeper it reads what it has,
+  // but cannot come back to storing there.
+  bool may_keep(std::size_t segment, const HeldCache& cache) const {
+    if (cache.is_none()) return false;
+    const int depth = cache.features.depth;
+    const int prefix = question_.prefix[segment];
+    if (depth < prefix) return cache.left == 0;
+    return depth == prefix && segment > 0 && question_.prefix[segment - 1] == depth;
   }
 
   // Returns the cheapest way to each plan, transitions included. Few plans arrive, so that few

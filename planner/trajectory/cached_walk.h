@@ -3,14 +3,17 @@
 // Finds which plan to hold when, and what to cache of the frozen prefix meanwhile: the cheapest
 // walk through a row of segments, over plans and caches together. A cache of depth d holds the
 // outputs (features) of layers [0, d), in one tier. At the begin of a segment a walk may
-//   keep   the cache it has, filled or filling, even if the prefix is deeper by then
+//   keep   the cache it has if that is filled, even if the prefix is deeper by then, or if the
+//          prefix is as deep as it was
 //   drop   that cache
 //   fill   a cache at the end of the prefix, in some tier: in each of the next `epoch` steps the
 //          layers between the source and that end run, and their output is written. The source is
-//          the cache held so far, or the input if there was none; a cache that is given up while
-//          it fills leaves its own source
-// A cache that reaches beyond a prefix that has thawed is lost. The walk is a shortest path over
-// (segment, plan, cache), exact for any costs >= 0. Fills begin only where a segment begins.
+//          the filled cache held so far, or the input if there was none
+// These are the caches that a run can have (exec/cache/feature_cache.h): it stores at the end of the
+// prefix alone. A cache that is still filling when the prefix grows is given up, and counts for
+// nothing, though a run reads what of it there is. A cache is lost that reaches beyond a prefix that
+// has thawed, or to which a prefix that had grown beyond it comes back. The walk is a shortest path
+// over (segment, plan, cache), exact for any costs >= 0. Fills begin only where a segment begins.
 // clang-format on
 
 #include <compare>
@@ -34,6 +37,7 @@ struct HeldCache {
   HeldFeatures features;
   HeldFeatures source = {};  // read while the cache fills
   Step left = 0;             // steps that still fill, from here on
+  bool is_none() const { return features.depth == 0; }
   friend auto operator<=>(const HeldCache&, const HeldCache&) = default;
 };
 

@@ -38,10 +38,11 @@ class StepTimes {
   // Returns the exact time if it is known, else a lower bound.
   Duration known(std::size_t mask, std::size_t plan) const { return at(mask, plan).time; }
 
-  // True if layers [0, depth) may be cached: none of them trains, and all are in the first stage of
-  // every pipeline.
+  // True if layers [0, depth) may be cached: none of them trains, and the first stage of every
+  // pipeline has the whole frozen prefix. A run caches no part of a prefix that goes on in a later
+  // stage (find_activity of planner/plan/activity.h refuses it).
   bool may_cache(std::size_t mask, std::size_t plan, int depth) const {
-    return depth <= prefix_[mask] && depth <= first_stage_[plan];
+    return depth <= prefix_[mask] && prefix_[mask] <= first_stage_[plan];
   }
   // These are for a step in which layers [0, depth) are cached; kFarAway if they may not be.
   Duration exact(std::size_t mask, std::size_t plan, int depth);

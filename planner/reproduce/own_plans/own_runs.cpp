@@ -45,14 +45,16 @@ class FixedPlan {
  public:
   FixedPlan(const OwnTraining& training, const std::vector<ForecastSegment>& segments,
             const Plan& plan)
-      : training_(training), segments_(segments), plan_(plan) {
-    const int first = count_first_layers(plan, static_cast<int>(training.profile.layers.size()));
+      : training_(training),
+        segments_(segments),
+        plan_(plan),
+        first_(count_first_layers(plan, static_cast<int>(training.profile.layers.size()))) {
     for (const ForecastSegment& segment : segments) {
       const Activity activity = find_activity(training.profile, segment.mask);
       const int prefix = count_frozen_prefix(training.profile, activity);
       question_.steps.push_back(segment.steps);
       question_.prefix.push_back(prefix);
-      if (prefix > 0 && prefix <= first) depths_.insert(prefix);
+      if (prefix > 0 && prefix <= first_) depths_.insert(prefix);
     }
     for (const int depth : depths_) question_.rooms.push_back({depth, FeatureTier::kMemory});
     question_.epoch = steps_per_epoch(make_own_store(training), training.batch_size);
@@ -62,6 +64,8 @@ class FixedPlan {
   std::optional<TimedWalk> find(Duration limit) {
     if (at_least(limit) >= limit) return std::nullopt;
     const auto read = [&](std::size_t segment, HeldFeatures features) {
+      // A run caches nothing of a prefix that goes on in a second stage.
+      if (features.depth > 0 && question_.prefix[segment] > first_) return kFarAway;
       return std::max(work(segment, features.depth), copy(features.depth));
     };
     const CacheCosts costs{
@@ -114,6 +118,7 @@ class FixedPlan {
   const OwnTraining& training_;
   const std::vector<ForecastSegment>& segments_;
   const Plan& plan_;
+  int first_;  // layers in the first stage of every pipeline
   CacheQuestion question_;
   std::set<int> depths_;
   std::map<std::pair<std::size_t, int>, Duration> steps_;

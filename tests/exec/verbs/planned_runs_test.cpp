@@ -6,6 +6,8 @@
 #include <random>
 
 #include "exec/checkpoint/run_files.h"
+#include "planner/plan/activity.h"
+#include "planner/plan/plan_json.h"
 #include "tests/exec/support/run_verbs.h"
 #include "tests/support/write_freeze_trace.h"
 
@@ -19,6 +21,18 @@ const std::string kAsked =
 class PlannedRuns : public RunVerbs {
  protected:
   PlannedRuns() : RunVerbs(kHalf) {}
+
+  static void write_masks(const TraceFreeze& policy) {
+    FreezeTrace trace;
+    trace.blocks.assign(5, "block");
+    trace.steps = policy.steps;
+    for (const TracedMask& mask : policy.masks) {
+      FreezeEvent& event = trace.events.emplace_back();
+      event.step = mask.step;
+      event.what = MaskEvent{mask.mask};
+    }
+    write_freeze_trace(trace, policy.path);
+  }
   // Expects of a run the plans and the total of the planner, which is told the masks of the run.
   void expect_forecast(const Json& run, const std::string& folder, const std::string& flags) const {
     const Json planned = answer("plan", "--forecast " + folder + "/trace.jsonl " + kAsked + flags);
@@ -66,19 +80,13 @@ TEST_F(PlannedRuns, FollowRandomTraces) {
   const unsigned seed = 20261127;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  for (int trial = 0; trial < 6; ++trial) {
+  for (int trial = 0; trial < 8; ++trial) {
     SCOPED_TRACE(trial);
-    FreezeTrace trace;
-    trace.blocks.assign(5, "block");
-    trace.steps = kTinySteps;
     TraceFreeze policy{.path = path("masks.jsonl"), .steps = kTinySteps};
     for (Step step = 0; step < kTinySteps; step += 1 + static_cast<Step>(random() % 6)) {
       policy.masks.push_back({step, freeze_layers(5, static_cast<int>(random() % 4))});
-      FreezeEvent& event = trace.events.emplace_back();
-      event.step = step;
-      event.what = MaskEvent{policy.masks.back().mask};
     }
-    write_freeze_trace(trace, path("masks.jsonl"));
+    write_masks(policy);
     RunConfig asked = config();
     asked.freeze.policy = policy;
     const Json run = train(asked, "--switch-time 0.2ms --out out --force");
@@ -114,6 +122,69 @@ TEST_F(PlannedRuns, CacheWhatTheForecastCaches) {
     EXPECT_EQ(train(uncached, "")["state_hash"], run["state_hash"]);
   }
   EXPECT_GT(fills, 0);
+}
+
+// Returns step and layers of what the run's caches began, filled or read.
+std::vector<std::pair<Step, int>> list_caches(const FreezeTrace& trace, CacheChange change) {
+  std::vector<std::pair<Step, int>> found;
+  for (const FreezeEvent& event : trace.events) {
+    const auto* cache = std::get_if<CacheEvent>(&event.what);
+    if (cache != nullptr && cache->change == change) found.emplace_back(event.step, cache->layers);
+  }
+  return found;
+}
+
+// A fill takes an epoch, six steps, and masks often change before. What is planned is what is done:
+// each plan caches where its segment does, and what begins to fill is filled unless it is given up.
+TEST_F(PlannedRuns, FillAndReadOnlyWhatTheExecutorCanWhereMasksChangeWhileACacheFills) {
+  const unsigned seed = 20261128;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int fills = 0;
+  int shallow = 0;  // segments that read a cache below the end of their prefix
+  for (int trial = 0; trial < 8; ++trial) {
+    SCOPED_TRACE(trial);
+    write_cluster(tiny_cluster(trial % 2 == 0 ? kHalf : kAmpleMemory), path("cluster.json"));
+    RunConfig asked = config();
+    asked.epochs = 8;
+    TraceFreeze policy{.path = path("masks.jsonl"), .steps = 48};
+    for (Step step = 0; step < 48; step += 1 + static_cast<Step>(random() % 14)) {
+      policy.masks.push_back({step, freeze_layers(5, static_cast<int>(random() % 4))});
+    }
+    write_masks(policy);
+    asked.freeze.policy = policy;
+    asked.cache.kind = CacheConfig::Kind::kOn;
+    asked.cache.memory = Bytes{1 << 24};
+    asked.cache.disk = Bytes{0};
+    const std::string flags = "--switch-time 0.05ms ";
+    const Json run = train(asked, flags + "--out out --force");
+    const std::string store = "--samples 48 --cache-memory 16777216B ";
+    expect_forecast(run, "out", flags + store);
+    const Json planned = answer("plan", "--forecast out/trace.jsonl " + kAsked + flags + store);
+    const FreezeTrace trace = read_freeze_trace(path("out/trace.jsonl"));
+    std::vector<std::pair<Step, int>> begun;
+    std::vector<std::pair<Step, int>> filled;
+    for (const Json& fill : planned["fills"]) {
+      begun.emplace_back(fill["step"], fill["features"]["layers"]);
+      const Step steps = fill["filling_steps"];
+      if (steps == 6) filled.emplace_back(begun.back().first + steps, begun.back().second);
+    }
+    EXPECT_EQ(list_caches(trace, CacheChange::kBegun), begun);
+    EXPECT_EQ(list_caches(trace, CacheChange::kFilled), filled);
+    fills += static_cast<int>(filled.size());
+    for (std::size_t k = 0; k < planned["segments"].size(); ++k) {
+      const Json& segment = planned["segments"][k];
+      const Plan plan = read_plan(path("out/phase-" + std::to_string(k) + "/plan.json"));
+      EXPECT_EQ(plan.cache_frozen_prefix, !segment["cache"].is_null()) << segment.dump();
+      if (segment["cache"].is_null()) continue;
+      const ModelProfile profile = tiny_profile(tiny_config());
+      shallow += segment["cache"]["layers"] < find_activity(profile, plan).cached ? 1 : 0;
+    }
+    asked.cache = {};
+    EXPECT_EQ(train(asked, "")["state_hash"], run["state_hash"]);
+  }
+  EXPECT_GT(fills, 3);
+  EXPECT_GT(shallow, 0);
 }
 
 std::vector<FreezePolicy> list_measuring_policies() {

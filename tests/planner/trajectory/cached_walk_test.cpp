@@ -67,13 +67,20 @@ class EveryWalk {
       return;
     }
     const int prefix = question_.prefix[k];
-    const bool has = (left > 0 ? filling : full).depth <= prefix;
-    if (has) hold(k, plan, full, filling, left, paid);
+    const int before = k == 0 ? 0 : question_.prefix[k - 1];
     hold(k, plan, {}, {}, 0, paid);
+    // What was stored at the end of a prefix that stays is stored on, or read; from a deeper prefix
+    // nobody comes back to it.
+    const int at = (left > 0 ? filling : full).depth;
+    if (at > 0 && at == prefix && before == prefix) {
+      hold(k, plan, full, filling, left, paid);
+      return;
+    }
+    // A deeper prefix reads what is full, as it is or to go on from.
+    const HeldFeatures source = left == 0 && full.depth < prefix ? full : HeldFeatures{};
+    if (source.depth > 0) hold(k, plan, source, {}, 0, paid);
     for (const HeldFeatures& room : question_.rooms) {
-      if (room.depth != prefix) continue;
-      if (room == (left > 0 ? filling : full)) continue;
-      hold(k, plan, full.depth <= prefix ? full : HeldFeatures{}, room, question_.epoch, paid);
+      if (room.depth == prefix) hold(k, plan, source, room, question_.epoch, paid);
     }
   }
 
@@ -110,7 +117,8 @@ CacheQuestion draw_question(std::uint64_t seed) {
   const int segments = 1 + below(5);
   for (int k = 0; k < segments; ++k) {
     question.steps.push_back(1 + below(7));
-    question.prefix.push_back(below(4));
+    const bool stays = k > 0 && below(2) > 0;
+    question.prefix.push_back(stays ? question.prefix.back() : below(4));
   }
   for (int depth = 1; depth < 4; ++depth) {
     for (const FeatureTier tier : {FeatureTier::kMemory, FeatureTier::kDisk}) {

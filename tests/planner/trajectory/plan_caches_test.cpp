@@ -212,7 +212,7 @@ Duration simulated(const CachedCase& drawn, const Plan& plan, std::size_t k, int
   const int prefix = count_frozen_prefix(profile, activity);
   if (depth > prefix) return kFarAway;
   for (const Pipeline& pipeline : plan.pipelines) {
-    if (pipeline.stages[0].layers[0].last.value + 1 < depth) return kFarAway;
+    if (depth > 0 && pipeline.stages[0].layers[0].last.value + 1 < prefix) return kFarAway;
   }
   if (depth == prefix && depth > 0) {
     masked.cache_frozen_prefix = true;
@@ -252,7 +252,7 @@ class EveryCachedWalk {
   Duration step(std::size_t k, std::size_t plan, const HeldCache& cache) {
     if (cache.left == 0) return read(k, plan, cache.features);
     const bool fills =
-        all_begin_with(plan, cache.features.depth) && work(k, plan, cache.source.depth) < kFarAway;
+        all_begin_with(plan, prefix_[k]) && work(k, plan, cache.source.depth) < kFarAway;
     return read(k, plan, cache.source) + (fills ? move(plan, cache.features) : Duration{0});
   }
 
@@ -270,15 +270,21 @@ class EveryCachedWalk {
       least_ = paid;
       return;
     }
-    if ((left > 0 ? filling : full).depth <= prefix_[k]) hold(k, plan, full, filling, left, paid);
     hold(k, plan, {}, {}, 0, paid);
+    const int at = (left > 0 ? filling : full).depth;
+    if (at > 0 && at == prefix_[k] && k > 0 && prefix_[k - 1] == at) {
+      hold(k, plan, full, filling, left, paid);
+      return;
+    }
+    const HeldFeatures source = left == 0 && full.depth < prefix_[k] ? full : HeldFeatures{};
+    if (source.depth > 0) hold(k, plan, source, {}, 0, paid);
     for (const FeatureTier tier : {FeatureTier::kMemory, FeatureTier::kDisk}) {
       const HeldFeatures next{prefix_[k], tier};
-      if (next.depth == 0 || next == (left > 0 ? filling : full)) continue;
+      if (next.depth == 0) continue;
       const auto bytes = find_feature_bytes(drawn_.question.profile, next.depth);
       const Bytes limit = store_.tier(tier).limit;
       if (!bytes || limit.count == 0 || bytes->count * store_.samples > limit.count) continue;
-      hold(k, plan, full.depth <= prefix_[k] ? full : HeldFeatures{}, next, epoch_, paid);
+      hold(k, plan, source, next, epoch_, paid);
     }
   }
 
@@ -303,9 +309,7 @@ class EveryCachedWalk {
     const Step reads = drawn_.segments[k].steps - fills;
     if (fills > 0) {
       const Duration own = work(k, plan, full.depth);
-      const bool may = plans_[plan].pipelines.front().stages.front().layers.front().last.value >=
-                       filling.depth - 1;
-      if (own >= kFarAway || !may || !all_begin_with(plan, filling.depth)) return;
+      if (own >= kFarAway || !all_begin_with(plan, prefix_[k])) return;
       paid += fills * (std::max(own, move(plan, full)) + move(plan, filling));
       left -= fills;
       if (left == 0) full = filling;
