@@ -23,15 +23,38 @@ bool thaws_any(const FreezeMask& from, const FreezeMask& to) {
   return false;
 }
 
-// Returns by how much the reading is worse than the mean; negative where it is better.
-double shortfall(const ValidationGuard& guard, double mean, double reading) {
+// Returns by how much the reading is worse than `before`; negative where it is better.
+double shortfall(const ValidationGuard& guard, double before, double reading) {
   switch (guard.metric) {
     case ValidationGuard::Metric::kAccuracy:
-      return mean - reading;
+      return before - reading;
     case ValidationGuard::Metric::kLoss:
-      return reading - mean;
+      return reading - before;
   }
   ENSURE(false, "a known metric");
+}
+
+// Returns what the next reading is measured by; none before the first.
+std::optional<double> better_before(const ValidationGuard& guard,
+                                    const ValidationGuardState& state) {
+  if (!state.mean || !state.last) return state.mean;
+  return shortfall(guard, *state.mean, *state.last) > 0 ? state.mean : state.last;
+}
+
+// Returns the squared standard error of an accuracy.
+double square_error(double accuracy, double samples) {
+  const double share = (std::clamp(accuracy, 0.0, 1.0) * samples + 1) / (samples + 2);
+  return share * (1 - share) / samples;
+}
+
+double noise_of(const ValidationGuard& guard, const ValidationGuardState& state,
+                const Validation& validation) {
+  const std::optional<double> before = better_before(guard, state);
+  if (guard.metric == ValidationGuard::Metric::kLoss || validation.samples == 0 || !before) {
+    return std::sqrt(state.variance);
+  }
+  const auto samples = static_cast<double>(validation.samples);
+  return std::sqrt(square_error(validation.accuracy, samples) + square_error(*before, samples));
 }
 
 double reading_of(const ValidationGuard& guard, const Validation& validation) {
@@ -48,6 +71,7 @@ void add_reading(const ValidationGuard& guard, double reading, ValidationGuardSt
   const double mean = state.mean.value_or(reading);
   const double distance = reading - mean;
   state.mean = mean + guard.smoothing * distance;
+  state.last = reading;
   state.variance = (1 - guard.smoothing) * (state.variance + guard.smoothing * distance * distance);
 }
 
@@ -115,16 +139,17 @@ Ruling rule(const ValidationGuard& guard, ValidationGuardState& state,
     state.read = validation->step;
     const double reading = reading_of(guard, *validation);
     const bool is_number = std::abs(reading) <= kLargestReading;  // false for NaN
-    const double most = guard.sigmas * std::sqrt(state.variance) + guard.tolerance;
-    const bool is_bad = !is_number || (state.mean && shortfall(guard, *state.mean, reading) > most);
+    const std::optional<double> before = better_before(guard, state);
+    const double most = guard.sigmas * noise_of(guard, state, *validation) + guard.tolerance;
+    const bool is_bad = !is_number || (before && shortfall(guard, *before, reading) > most);
     if (is_bad && wish.held.frozen_count() > 0) {
       state.hold = guard.hold_evaluations;
       ++state.thaws;
       return {all_active,
-              fmt::format("All blocks thaw: {} {:.4g} is worse than the mean {:.4g} by "
-                          "more than {:.4g}.",
+              fmt::format("All blocks thaw: {} {:.4g} is worse than {:.4g} before by more than "
+                          "{:.4g}.",
                           guard.metric == ValidationGuard::Metric::kLoss ? "loss" : "accuracy",
-                          reading, state.mean.value_or(reading), most)};
+                          reading, before.value_or(reading), most)};
     }
     if (is_number) {
       state.improves = !state.mean || -shortfall(guard, *state.mean, reading) > guard.tolerance;

@@ -47,10 +47,17 @@ struct PrefixProjection {
   friend bool operator==(const PrefixProjection&, const PrefixProjection&) = default;
 };
 
-// Asks to thaw every block when a validation metric is worse than its moving mean by more than
-// sigmas x (moving standard deviation) + tolerance, or is not finite, while a block is frozen. The
-// guard asks so until the evaluation number `hold_evaluations` after that one has been read. The
-// mean m and the variance v take in a reading x as
+// Asks to thaw every block when a validation metric is worse than it was by more than
+// sigmas x noise + tolerance, or is not finite, while a block is frozen. It was the better of its
+// moving mean, which a steady fall does not drag along at once, and of the reading before, which a
+// rise does not leave behind. The guard asks so until the evaluation number `hold_evaluations`
+// after that one has been read. The noise of an accuracy is the standard error of the difference
+// between two shares p and q of n samples, the validation part, taken to be independent (they are
+// the same samples, so that it is less),
+//   sqrt(p (1 - p) / n + q (1 - q) / n)   each share as (k + 1) / (n + 2) of k right answers
+// (Laplace's rule: a share of 1 is not certain). That of a loss, whose spread over samples is not
+// measured, is its moving deviation: it counts the trend, so that a loss which has fallen steeply
+// has to rise as steeply. The mean m and the variance v take in a reading x as
 //   d = x - m;  m += smoothing d;  v = (1 - smoothing) (v + smoothing d^2);  first: m = x, v = 0
 // A reading that thaws blocks enters neither. With `waits`, blocks freeze only after a reading that
 // does not beat the mean before it by more than `tolerance`: while the metric still improves,
@@ -68,6 +75,7 @@ struct ValidationGuard {
 struct ValidationGuardState {
   std::optional<Step> read;  // step of the last evaluation that was read
   std::optional<double> mean;
+  std::optional<double> last;  // the reading before, as far as it thawed nothing
   double variance = 0;
   int hold = 0;  // evaluations for which all blocks stay active
   // Whether the last finite reading that thawed nothing beat the mean by more than `tolerance`. The

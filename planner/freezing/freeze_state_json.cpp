@@ -111,6 +111,9 @@ ValidationGuardState parse_guard_state(const JsonCursor& object) {
   if (const auto mean = fields.optional("mean")) {
     state.mean = mean->real(-kLargestReal, kLargestReal);
   }
+  if (const auto last = fields.optional("last")) {
+    state.last = last->real(-kLargestReal, kLargestReal);
+  }
   state.variance = take_size(fields, "variance");
   state.hold = take_count(fields, "hold");
   state.improves = fields.required("improves").boolean();
@@ -151,6 +154,7 @@ std::string guard_text(const ValidationGuardState& state) {
   std::string text;
   if (state.read) text += fmt::format(R"("read_step": {}, )", *state.read);
   if (state.mean) text += fmt::format(R"("mean": {}, )", *state.mean);
+  if (state.last) text += fmt::format(R"("last": {}, )", *state.last);
   return fmt::format(R"({{{}"variance": {}, "hold": {}, "improves": {}, "thaws": {}}})", text,
                      state.variance, state.hold, state.improves, state.thaws);
 }

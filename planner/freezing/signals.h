@@ -35,9 +35,10 @@ std::string_view name_of(Signal signal);  // "gradient_norms"
 // The latest evaluation on held-out samples, which are used neither for training nor for the test.
 // The guard reads each evaluation once, however often it is passed.
 struct Validation {
-  Step step = 0;        // the weights were evaluated before this step ran
-  double loss = 0;      // mean over the samples; not finite where the run has diverged
-  double accuracy = 0;  // 0..1
+  Step step = 0;             // the weights were evaluated before this step ran
+  double loss = 0;           // mean over the samples; not finite where the run has diverged
+  double accuracy = 0;       // 0..1
+  std::int64_t samples = 0;  // that were evaluated; 0: not known
   friend bool operator==(const Validation&, const Validation&) = default;
 };
 

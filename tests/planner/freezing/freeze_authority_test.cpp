@@ -376,8 +376,8 @@ TEST(FreezeAuthority, NamesWhoDecidedAndWhy) {
             "00000000111111 new, alpha: After 2 intervals alpha 0.333 freezes 7 of 12 "
             "layers.");
   EXPECT_EQ(told({.step = 40, .validation = Validation{.step = 40, .accuracy = 0.5}}),
-            "11111111111111 new, validation_guard: All blocks thaw: accuracy 0.5 is worse than the "
-            "mean 0.9 by more than 0.01.");
+            "11111111111111 new, validation_guard: All blocks thaw: accuracy 0.5 is worse than 0.9 "
+            "before by more than 0.01.");
   EXPECT_EQ(
       told({.step = 60}),
       "11111111111111 kept, validation_guard: All blocks stay active for 1 more evaluations.");
