@@ -12,14 +12,9 @@
 // Asking the planner is left out of the price of a transition, for no transition asks.
 
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "analysis/plan_regret.h"
 #include "exec/train/plans/plan_finder.h"
-#include "exec/train/train_options.h"
 #include "planner/freezing/freeze_authority.h"
 #include "planner/trajectory/online_plans.h"
 #include "planner/trajectory/plan_trajectory.h"

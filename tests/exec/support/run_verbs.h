@@ -27,12 +27,7 @@ class RunVerbs : public testing::Test {
     write_model_profile(tiny_profile(tiny_config()), path("model.json"));
     write_cluster(tiny_cluster(memory_), path("cluster.json"));
   }
-  // The tiny run as a user has it, who does not ask for "greedy".
-  static RunConfig config() {
-    RunConfig config = tiny_config();
-    config.replan = Replanning::kTrajectory;
-    return config;
-  }
+  static RunConfig config() { return default_config(); }
   std::string path(const std::string& name) const { return folder_.path(name); }
   Json answer(const std::string& verb, const std::string& arguments) const {
     const Outcome outcome = folder_.run(verb, arguments);

@@ -34,6 +34,13 @@ inline RunConfig tiny_config() {
   return config;
 }
 
+// The tiny run as a user has it who does not ask for "greedy".
+inline RunConfig default_config() {
+  RunConfig config = tiny_config();
+  config.replan = RunConfig{}.replan;
+  return config;
+}
+
 // Every layer is alike: 100 us forward, 200 us backward, 20 kB of stash at a micro-batch of 4.
 inline ModelProfile tiny_profile(const RunConfig& config) {
   ModelProfile profile = structure_of(config);

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 class CheckedRuns : public testing::Test {
  protected:
   void SetUp() override {
-    write_text_file(path("run.json"), to_json(tiny_config()));
-    write_model_profile(tiny_profile(tiny_config()), path("model.json"));
+    write_text_file(path("run.json"), to_json(default_config()));
+    write_model_profile(tiny_profile(default_config()), path("model.json"));
     write_cluster(tiny_cluster(kAmpleMemory), path("cluster.json"));
   }
   std::string path(const std::string& name) const { return folder_.path(name); }

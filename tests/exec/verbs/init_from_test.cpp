@@ -23,8 +23,8 @@ const std::string kStartInputs =
 class InitFrom : public testing::Test {
  protected:
   void SetUp() override {
-    write_run("run.json", tiny_config());
-    write_model_profile(tiny_profile(tiny_config()), path("model.json"));
+    write_run("run.json", default_config());
+    write_model_profile(tiny_profile(default_config()), path("model.json"));
     write_cluster(tiny_cluster(kAmpleMemory), path("cluster.json"));
   }
   std::string path(const std::string& name) const { return folder_.path(name); }
@@ -53,7 +53,7 @@ class InitFrom : public testing::Test {
 // A run at rate 0 keeps what it starts from, under any plan and freezing.
 TEST_F(InitFrom, TakesWhatAnEarlierRunLeft) {
   const auto trained = answer(kStartInputs + "--out first --steps 3");
-  RunConfig still = tiny_config();
+  RunConfig still = default_config();
   still.seed = 5;
   still.optimizer.groups = {{.match = "*", .weight_decay = 0, .learning_rate_scale = 0}};
   write_run("still.json", still);
@@ -77,7 +77,7 @@ TEST_F(InitFrom, HasTheSameBitsByFlagByConfigurationAndOverProcesses) {
   const auto over_processes =
       answer(kStartInputs + "--init-from first/weights.safetensors --procs 2 --out over-processes");
   EXPECT_EQ(over_processes.at("state_hash"), by_flag.at("state_hash"));
-  RunConfig config = tiny_config();
+  RunConfig config = default_config();
   config.init_from = "first/weights.safetensors";
   write_run("run.json", config);
   EXPECT_EQ(answer(kStartInputs + "--out by-configuration").at("state_hash"),
@@ -108,7 +108,7 @@ TEST_F(InitFrom, IsWhatARunGoesOnWith) {
 }
 
 TEST_F(InitFrom, RefusesWhatIsNotTheModels) {
-  RunConfig other = tiny_config();
+  RunConfig other = default_config();
   vit_of(other).classes += 1;
   write_run("other.json", other);
   write_model_profile(tiny_profile(other), path("other-model.json"));

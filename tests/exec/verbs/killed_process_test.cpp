@@ -63,7 +63,7 @@ FreezeTrace make_masks(const ModelProfile& profile) {
 class KilledProcess : public testing::Test {
  protected:
   void SetUp() override {
-    RunConfig config = tiny_config();
+    RunConfig config = default_config();
     config.epochs = 40;
     config.data.train_samples = 45;
     const ModelProfile profile = tiny_profile(config);

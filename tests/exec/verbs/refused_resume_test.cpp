@@ -25,7 +25,7 @@ const std::string kResume = "--checkpoint-every 4 --resume --run run.json " + kB
 class RefusedResume : public testing::Test {
  protected:
   void SetUp() override {
-    RunConfig config = tiny_config();
+    RunConfig config = default_config();
     const ModelProfile profile = tiny_profile(config);
     write_text_file(path("run.json"), to_json(config));
     write_model_profile(profile, path("model.json"));
@@ -70,7 +70,7 @@ TEST_F(RefusedResume, OfAnotherRunNamesEveryKeyThatDiffers) {
                      "freeze.policy.alpha 0.5, freeze.policy.interval_epochs 1, "
                      "freeze.policy.kind alpha, freeze.policy.start_epoch 2, expected this "
                      "run's freeze.policy.alpha unset, ");
-  RunConfig other = tiny_config();
+  RunConfig other = default_config();
   other.optimizer.learning_rate = 0.5;
   other.data.seed = 3;
   write_text_file(path("other.json"), to_json(other));
@@ -94,7 +94,7 @@ TEST_F(RefusedResume, WithFewerStepsThanTheRunHasSaysHowManyItHas) {
 }
 
 TEST_F(RefusedResume, OfBadInputLoadsNothing) {
-  RunConfig config = tiny_config();
+  RunConfig config = default_config();
   RunConfig wider = config;
   vit_of(wider).dim = 64;
   PlanShape shape{.micro_batches = 2, .cuts = {{2}}, .owned = {2}};
@@ -109,7 +109,7 @@ TEST_F(RefusedResume, OfBadInputLoadsNothing) {
   write_text_file(path("cached.json"), to_json(config));
   expect_refusal("--checkpoint-every 4 --resume --run cached.json " + kBegin,
                  "gone, no folder, expected a folder that is there");
-  std::string text = to_json(tiny_config());
+  std::string text = to_json(default_config());
   text.insert(1, "\"surprise\": 1, ");
   write_text_file(path("unknown.json"), text);
   expect_refusal("--checkpoint-every 4 --resume --run unknown.json " + kBegin, "surprise");
