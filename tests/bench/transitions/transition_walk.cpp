@@ -7,7 +7,6 @@
 
 #include "exec/devices/steady_time.h"
 #include "exec/models/vit.h"
-#include "exec/train/cache_control.h"
 #include "exec/train/plans/memory_probe.h"
 #include "planner/plan/activity.h"
 
