@@ -1,5 +1,6 @@
-// frazil ablate: trains one model in several ways under the same seeds, and says what freezing,
-// changing plans, adding replicas and caching bring over the best plan without them.
+// frazil ablate: trains one model in several ways under the same seeds, or predicts all of them,
+// and says what freezing, changing plans, adding replicas and caching bring over the best plan
+// without them.
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@
 #include "analysis/ablation/ablation_answer.h"
 #include "analysis/ablation/ablation_page.h"
 #include "analysis/ablation/pilot.h"
+#include "analysis/ablation/predict/simulate_arms.h"
 #include "analysis/ablation/run_ablation.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
@@ -38,11 +40,9 @@ std::vector<std::string_view> arm_names() {
   return names;
 }
 
-po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
+// The flags of runs that are made.
+void add_run_flags(po::options_description& flags) {
   flags.add_options()("run", text_value("FILE"), "run configuration, with its own freezing")  //
-      ("profile", text_value("FILE"), "model profile")                                        //
-      ("cluster", text_value("FILE"), "cluster")                                              //
       ("out", text_value("FOLDER"),
        "folder of the runs; what has finished there is not run again")  //
       ("arms", known_value("LIST", arm_names()),
@@ -55,9 +55,30 @@ po::options_description describe_flags() {
       ("margin", text_value("POINTS"),
        "points of accuracy that an arm may lose and still count as non-inferior; default 1")  //
       ("html", text_value("FILE"), "also a page with pictures")                               //
-      ("quiet", po::bool_switch(), "no progress")                                             //
-      ("json", po::bool_switch(), "answer in JSON");
+      ("quiet", po::bool_switch(), "no progress");
+}
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  flags.add_options()("profile", text_value("FILE"), "model profile")  //
+      ("cluster", text_value("FILE"), "cluster");
+  add_run_flags(flags);
+  add_simulate_arms_flags(flags);
+  flags.add_options()("json", po::bool_switch(), "answer in JSON");
   return flags;
+}
+
+using AddFlags = void(po::options_description&);
+
+// Refuses flags of the way that was not asked for.
+void refuse_flags_of(AddFlags& others, const Flags& given, const std::string& expected) {
+  po::options_description flags;
+  others(flags);
+  for (const auto& flag : flags.options()) {
+    const std::string& name = flag->long_name();
+    if (name == "simulate" || given.count(name) == 0 || given[name].defaulted()) continue;
+    refuse_flags("--" + name, expected);
+  }
 }
 
 std::string list_arms() {
@@ -165,6 +186,11 @@ ExitCode ablate(const Flags& flags) {
     print_answer(list_arms());
     return ExitCode::kOk;
   }
+  if (is_set(flags, "simulate")) {
+    refuse_flags_of(add_run_flags, flags, "it without --simulate alone");
+    return simulate_arms(flags);
+  }
+  refuse_flags_of(add_simulate_arms_flags, flags, "it with --simulate alone");
   const bool as_json = is_set(flags, "json");
   const bool quiet = is_set(flags, "quiet");
   const std::string out = required_text(flags, "out");
@@ -198,11 +224,14 @@ ExitCode ablate(const Flags& flags) {
 }
 
 int run_ablate_verb(int argc, char** argv) {
-  return run_verb({.name = "ablate",
-                   .purpose = "Trains a model in several ways under the same seeds and says what "
-                              "freezing, changing plans, replicas and caching bring.",
-                   .usage = "frazil ablate --run FILE --profile FILE --cluster FILE --out FOLDER"},
-                  argc, argv, describe_flags(), ablate);
+  return run_verb(
+      {.name = "ablate",
+       .purpose = "Says what freezing, AutoPipe, AutoDP and AutoCache bring over the best "
+                  "plan without them, measured or predicted.",
+       .usage = "frazil ablate --run FILE --profile FILE --cluster FILE --out FOLDER\n"
+                "       frazil ablate --simulate --profile FILE --cluster FILE "
+                "--forecast FILE --batch N"},
+      argc, argv, describe_flags(), ablate);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/named/named_planner.h"
+#include "planner/named/run_plan.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/search/rank_plans.h"
 #include "profiles/error.h"
@@ -72,6 +72,9 @@ ArmPlan find_first_plan(ArmFacts::First first, Setting setting, const SearchOpti
 }
 
 Plan make_pipe_transformer_step_plan(Setting setting, const SearchOptions& options) {
+  if (options.micro_batch_sizes.size() == 1) {
+    return make_run_plan(NamedPlanner::kPipeTransformer, setting, options);
+  }
   // Its planner sets the size of micro-batches and does not read this one.
   const int size = options.batch_size;
   Plan plan = make_named_plan(NamedPlanner::kPipeTransformer, setting, options.mask,

@@ -30,10 +30,11 @@ struct ArmPlan {
 ArmPlan find_first_plan(ArmFacts::First first, Setting setting, const SearchOptions& options,
                         std::int64_t noise_ppm);
 
-// Returns PipeTransformer's plan under the options' mask, for their batch, which does not grow. Its
-// micro-batches are those of its own table, whatever sizes the options offer; its reductions are
-// the options', for all arms have to add gradients alike. Throws InfeasibleError where its planner
-// has no answer. Whether the plan fits the devices' memory is not looked at.
+// Returns PipeTransformer's plan under the options' mask, for their batch, which does not grow. If
+// the options have one size of micro-batches, as a run does, it is the plan with which such a run
+// goes on (planner/named/run_plan.h); else its micro-batches are those of its own table, and
+// whether the plan fits the devices' memory is not looked at. Its reductions are the options', for
+// all arms have to add gradients alike. Throws InfeasibleError where its planner has no answer.
 Plan make_pipe_transformer_step_plan(Setting setting, const SearchOptions& options);
 
 // Returns the most replicas of a layer that a plan has: its pipelines on devices of their own, or

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/ablation/child_program.h"
 #include "analysis/ablation/arm_plans.h"
+#include "analysis/ablation/child_program.h"
 #include "analysis/ablation/control_masks.h"
 #include "analysis/ablation/pair_order.h"
 #include "analysis/ablation/time_to_come.h"

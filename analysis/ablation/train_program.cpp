@@ -83,9 +83,12 @@ PairFiles files_of(const std::filesystem::path& out, const ArmSeed& pair) {
 std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& files,
                                          const Plan& first, const std::filesystem::path& profile,
                                          const std::filesystem::path& cluster) {
-  std::vector<std::string> arguments{
-      "--run", files.run().string(),     "--profile", profile.string(), "--cluster", cluster.string(),
-      "--out", files.trained().string(), "--force",   "--quiet",        "--json"};
+  std::vector<std::string> arguments{"--run",     files.run().string(),
+                                     "--profile", profile.string(),
+                                     "--cluster", cluster.string(),
+                                     "--out",     files.trained().string(),
+                                     "--force",   "--quiet",
+                                     "--json"};
   const auto add = [&](std::initializer_list<std::string> words) {
     arguments.insert(arguments.end(), words);
   };

@@ -121,8 +121,6 @@ void add_simulate_arms_flags(po::options_description& flags) {
   flags.add_options()  //
       ("simulate", po::bool_switch(),
        "predict the arms from a profile, a cluster and a freeze trace; nothing is trained")    //
-      ("profile", text_value("FILE"), "with --simulate: profile of the model")                 //
-      ("cluster", text_value("FILE"), "with --simulate: the cluster")                          //
       ("forecast", text_value("FILE"), "with --simulate: a freeze trace, the policy's masks")  //
       ("batch", text_value("N"), "with --simulate: samples of a step")                         //
       ("micro-batch", text_value("LIST"),
@@ -148,8 +146,7 @@ void add_simulate_arms_flags(po::options_description& flags) {
       ("plans-per-mask", text_value("N"), "with --simulate: candidates of each mask, default 3")  //
       ("switch-time", text_value("TIME"),
        "with --simulate: fixed cost of changing plans, besides moving state (default 0 ms)")  //
-      ("seed", text_value("N"), "with --simulate: of the masks that are drawn, default 1")    //
-      ("json", po::bool_switch(), "answer in JSON");
+      ("seed", text_value("N"), "with --simulate: of the masks that are drawn, default 1");
   describe_processes(flags);
   add_store_flags(flags);
 }

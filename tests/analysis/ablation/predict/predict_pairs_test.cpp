@@ -1,0 +1,85 @@
+#include "analysis/ablation/predict/predict_pairs.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "tests/support/mask_of.h"
+#include "tests/support/program_folder.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+// One device, four blocks of one layer with 100 us for each of F, I and W of a sample. A run of 5
+// epochs of 4 steps of 8 samples freezes the first two blocks after two of them.
+class PredictedPairs : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_text_file(folder_.path("run.json"),
+                    R"({"format": "frazil.run", "version": 1, "epochs": 5, "batch_size": 8,
+                        "micro_batch_size": 8, "cache": {"kind": "on", "memory_bytes": 1000},
+                        "freeze": {"policy": {"kind": "alpha"}}})");
+    base_ = read_base_run(folder_.path("run.json"));
+    masks_.trace.blocks = profile_.blocks;
+    masks_.trace.steps = 20;
+    masks_.trace.events = {{0, MaskEvent{.mask = mask_of("1111")}},
+                           {8, MaskEvent{.mask = mask_of("0011")}}};
+    masks_.file = "trace.jsonl";
+  }
+  PredictedRuns predict(const std::vector<Arm>& arms, std::optional<int> shorter = {}) const {
+    return predict_pairs(base_, {profile_, cluster_}, masks_, arms, shorter);
+  }
+
+  const ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+  BaseRun base_;
+  ModelProfile profile_ = make_chain(4, microseconds{100}, microseconds{100}, microseconds{100});
+  Cluster cluster_ =
+      make_uniform_cluster(1, Bytes{100'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}});
+  RecordedMasks masks_;
+};
+
+constexpr microseconds kWhole{8800};   // a step of 4 F, 3 I and 4 W
+constexpr microseconds kHalf{5600};    // 4 F, 1 I and 2 W under 0011
+constexpr microseconds kCached{4000};  // without the F of the prefix
+
+TEST_F(PredictedPairs, TakeWhatTheirLayersTakeUnderTheRecordedMasks) {
+  const PredictedRuns runs = predict({Arm::kUnfrozen, Arm::kFreezeOnly, Arm::kAll, Arm::kShorter});
+  EXPECT_EQ(runs.at(Arm::kUnfrozen).total(), 20 * kWhole);
+  EXPECT_EQ(runs.at(Arm::kFreezeOnly).total(), 8 * kWhole + 12 * kHalf);
+  // Features of a batch take 80 bytes, which an epoch writes at the 8 GB/s that are the default.
+  EXPECT_EQ(runs.at(Arm::kAll).total(), 8 * kWhole + 4 * (kHalf + Duration{10}) + 8 * kCached);
+  EXPECT_EQ(runs.count(Arm::kShorter), 0U) << "how many epochs it has is not known";
+  EXPECT_EQ(predict({Arm::kShorter}, 3).at(Arm::kShorter).total(), 12 * kWhole);
+}
+
+TEST_F(PredictedPairs, CacheAsTheConfigurationSays) {
+  base_.store.memory.limit = Bytes{319};  // the features of an epoch take 320 bytes
+  EXPECT_EQ(predict({Arm::kAll}).at(Arm::kAll).total(), 8 * kWhole + 12 * kHalf);
+}
+
+TEST_F(PredictedPairs, LeaveOutArmsThatDoNotFit) {
+  cluster_ = make_uniform_cluster(1, Bytes{10'000}, {});
+  EXPECT_TRUE(predict({Arm::kUnfrozen, Arm::kAll}).empty());
+}
+
+TEST_F(PredictedPairs, ChargeTransitionsAsTheRunHasMeasuredThem) {
+  EXPECT_EQ(find_overhead(masks_.trace), TransitionOverhead{});
+  for (const int start : {30, 50}) {
+    TransitionEvent transition;
+    transition.predicted = TransitionTimes{microseconds{7}, microseconds{1}, microseconds{start}};
+    masks_.trace.events.push_back({8, transition});
+  }
+  EXPECT_EQ(find_overhead(masks_.trace),
+            (TransitionOverhead{.plan = microseconds{7}, .start = microseconds{50}}));
+}
+
+TEST_F(PredictedPairs, RefuseATraceOfOtherBlocks) {
+  masks_.trace.blocks.back() = "other";
+  EXPECT_THROW((void)predict({Arm::kAll}), InputError);
+}
+
+}  // namespace
+}  // namespace frazil
