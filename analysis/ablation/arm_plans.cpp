@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/named/run_plan.h"
+#include "planner/plan/commit_round.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/search/rank_plans.h"
 #include "profiles/error.h"

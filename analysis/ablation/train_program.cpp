@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/ablation/arm_plans.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/text_file.h"

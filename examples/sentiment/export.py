@@ -28,6 +28,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=0, help="of the new head, dropout and the order of the samples")
+    parser.add_argument("--epochs", type=int, default=4)
     given = parser.parse_args()
     torch.manual_seed(given.seed)
     model = transformers.BertForSequenceClassification.from_pretrained(given.folder / "model", num_labels=2)
@@ -38,7 +39,7 @@ def main():
     runs.write_run(
         given.folder,
         optimizer={"kind": "adamw", "learning_rate": 0.0002, "weight_decay": 0.01, "schedule": "linear", "warm_up_steps": 25},
-        epochs=4,
+        epochs=given.epochs,
         batch_size=32,
         micro_batch_size=8,
         seed=given.seed,

@@ -27,7 +27,7 @@ class PairPredictor {
     rules.search = question_of(base_, profile);
     rules.overhead = find_overhead(masks_.trace);
     rules.store = base_.store;
-    rules.store.samples = epoch_ * base_.batch_size;
+    rules.store->samples = epoch_ * base_.batch_size;
     std::vector<ForecastSegment> segments =
         make_control_segments(segments_, facts.masks, static_cast<std::uint64_t>(masks_.seed));
     if (shorter_epochs) segments.front().steps = *shorter_epochs * epoch_;
