@@ -21,12 +21,13 @@ struct Stages {
         load += chain.time[static_cast<std::size_t>(layer)];
         held += chain.memory[static_cast<std::size_t>(layer)];
       }
+      if (!chain.time_ppm.empty()) load = scale_ppm(load, chain.time_ppm.at(s));
       layers.push_back(end - first);
       first = end;
     }
   }
 
-  std::vector<Duration> loads;
+  std::vector<Duration> loads;  // on the worker of each stage
   std::vector<Bytes> memory;
   std::vector<int> layers;
 };
@@ -54,12 +55,16 @@ std::optional<std::vector<int>> probe(const ChainLoads& chain, int workers, Dura
   return cuts;
 }
 
-// Tells whether moving a layer from one stage to another lowers the variance of the loads. As the
-// sum of all loads stays, it does so exactly when it lowers the sum of the two squared loads.
-bool lowers_variance(Duration from, Duration to, Duration layer) {
-  __extension__ using Wide = __int128;
-  const auto square = [](Duration load) { return Wide{load.count()} * load.count(); };
-  return square(from - layer) + square(to + layer) < square(from) + square(to);
+// Returns the variance of the loads times the square of their number.
+__extension__ using Wide = __int128;
+Wide scaled_variance(const std::vector<Duration>& loads) {
+  Wide sum = 0;
+  Wide squares = 0;
+  for (const Duration load : loads) {
+    sum += load.count();
+    squares += Wide{load.count()} * load.count();
+  }
+  return squares * static_cast<Wide>(loads.size()) - sum * sum;
 }
 
 // Moves the cut between a stage and its receiver by one layer.
@@ -102,9 +107,11 @@ bool diffuse(const ChainLoads& chain, std::vector<int>& cuts) {
     if (stages.loads[from] * count <= sum || stages.layers[from] == 1) continue;
     const auto to = find_receiver(chain, cuts, stages, from);
     if (!to) continue;
-    const Duration layer = chain.time[layer_towards(cuts, from, *to)];
-    if (!lowers_variance(stages.loads[from], stages.loads[*to], layer)) continue;
-    hand_over(cuts, from, *to);
+    std::vector<int> handed = cuts;
+    hand_over(handed, from, *to);
+    const Wide before = scaled_variance(stages.loads);
+    if (scaled_variance(Stages(chain, handed).loads) >= before) continue;
+    cuts = std::move(handed);
     moved = true;
   }
   return moved;
@@ -113,8 +120,9 @@ bool diffuse(const ChainLoads& chain, std::vector<int>& cuts) {
 }  // namespace
 
 std::optional<std::vector<int>> balance_by_partition(const ChainLoads& chain, int workers) {
-  ENSURE(workers >= 1 && !chain.time.empty() && chain.memory.size() == chain.time.size(),
-         "a worker, and layers with times and bytes");
+  ENSURE(workers >= 1 && !chain.time.empty() && chain.memory.size() == chain.time.size() &&
+             chain.time_ppm.empty(),
+         "workers that are alike, and layers with times and bytes");
   std::int64_t most = 0;
   for (const Duration time : chain.time) most += time.count();
   auto best = probe(chain, workers, Duration{most});

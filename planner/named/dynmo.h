@@ -16,6 +16,7 @@
 // - The binary search is over integers and ends at the optimum.
 // - "Without sacrificing throughput" is read as: no merged stage exceeds the bottleneck.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,10 @@ struct ChainLoads {
   std::vector<Duration> time;  // by layer, >= 0
   std::vector<Bytes> memory;   // by layer, >= 0
   Bytes memory_limit;          // of each worker
+  // Time of each worker per time of the chain, in millionths; empty: workers are alike. Diffusion
+  // alone takes workers that differ; for an exact cut over them see
+  // planner/partition/partition.h.
+  std::vector<std::int64_t> time_ppm = {};
 };
 
 // Cuts are the first layers of stages 1, 2, ...: ascending, within the chain.
