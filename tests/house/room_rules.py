@@ -8,7 +8,7 @@ from source_tree import Complaint
 ROOMS = {
     "planner": (
         "plan partition freezing orders actions lowering schedules prediction order_search interop bounds search what_if "
-        "transitions trajectory named answers verbs reproduce"
+        "transitions trajectory named drift answers verbs reproduce"
     ).split(),
     "exec": (
         "tensors disk models state devices cache links communication measuring program reduction control run data config checkpoint "

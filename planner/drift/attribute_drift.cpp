@@ -1,0 +1,97 @@
+#include "planner/drift/attribute_drift.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace frazil {
+namespace {
+
+// Returns the smallest change such that at least half the weight lies at or below it.
+double weighted_median(std::vector<std::pair<double, double>> changes) {
+  std::sort(changes.begin(), changes.end());
+  double all = 0;
+  for (const auto& [change, weight] : changes) all += weight;
+  double below = 0;
+  for (const auto& [change, weight] : changes) {
+    below += weight;
+    if (2 * below >= all) return change;
+  }
+  return 0;
+}
+
+// Returns the median; of the two middle ones of an even number that which is nearer to 0.
+double common_change(const std::map<DeviceId, double>& changes) {
+  if (changes.empty()) return 0;
+  std::vector<double> sorted;
+  for (const auto& [device, change] : changes) sorted.push_back(change);
+  std::sort(sorted.begin(), sorted.end());
+  const double low = sorted[(sorted.size() - 1) / 2];
+  const double high = sorted[sorted.size() / 2];
+  return std::abs(low) <= std::abs(high) ? low : high;
+}
+
+// What most of the work of each device has changed by, of devices on which a layer is outside.
+std::map<DeviceId, double> find_usual_changes(const std::vector<CostChange>& changes) {
+  std::map<DeviceId, std::vector<std::pair<double, double>>> layers;
+  std::map<DeviceId, double> usual;
+  for (const CostChange& change : changes) {
+    if (!change.layer) continue;
+    layers[change.device].emplace_back(change.change, change.weight);
+    if (change.is_outside) usual[change.device] = 0;
+  }
+  for (auto& [device, most] : usual) most = weighted_median(layers[device]);
+  return usual;
+}
+
+template <class Key>
+std::string describe_largest(const std::map<Key, double>& changes, const char* noun) {
+  const auto largest = std::max_element(
+      changes.begin(), changes.end(),
+      [](const auto& a, const auto& b) { return std::abs(a.second) < std::abs(b.second); });
+  if (largest == changes.end()) return "";
+  return fmt::format("{} {} takes {:.2f} x", noun, largest->first.value, std::exp(largest->second));
+}
+
+}  // namespace
+
+Drift attribute_drift(const std::vector<CostChange>& changes, int devices) {
+  const std::map<DeviceId, double> usual = find_usual_changes(changes);
+  std::map<LayerId, std::pair<double, int>> layer_sums;
+  std::map<DeviceId, double> of_devices;
+  std::map<DeviceId, double> noise;
+  for (const CostChange& change : changes) {
+    const auto most = usual.find(change.device);
+    if (!change.layer) {
+      of_devices[change.device] = most == usual.end() ? change.change : most->second;
+      noise[change.device] = change.noise;
+    } else if (change.is_outside && std::abs(change.change - most->second) > change.noise) {
+      auto& [sum, count] = layer_sums[*change.layer];
+      sum += change.change - most->second;
+      ++count;
+    }
+  }
+  Drift drift{.devices = std::vector<double>(static_cast<std::size_t>(devices), 1.0),
+              .layers = {},
+              .what = {}};
+  std::map<LayerId, double> of_layers;
+  for (const auto& [layer, sum] : layer_sums) {
+    of_layers[layer] = sum.first / sum.second;
+    drift.layers[layer] = std::exp(of_layers[layer]);
+  }
+  const double common = common_change(of_devices);
+  std::map<DeviceId, double> told;
+  for (const auto& [device, change] : of_devices) {
+    drift.devices.at(device.index()) = std::exp(change - common);
+    if (std::abs(change - common) > noise[device]) told[device] = change - common;
+  }
+  drift.what = describe_largest(of_layers, "layer");
+  const std::string device = describe_largest(told, "device");
+  if (!drift.what.empty() && !device.empty()) drift.what += ", ";
+  drift.what += device;
+  return drift;
+}
+
+}  // namespace frazil

@@ -1,0 +1,109 @@
+#include "planner/drift/drift_decision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/drift/rebalance.h"
+#include "planner/plan/activity.h"
+#include "planner/prediction/ranking.h"
+
+namespace frazil {
+namespace {
+
+// Adds a proposal unless it is the held plan or one that is there already.
+void add_proposal(DriftProposer by, Plan plan, const DriftQuestion& question,
+                  std::vector<DriftProposal>& proposals) {
+  const auto is_like = [&plan](const Plan& other) {
+    Plan compared = plan;
+    compared.provenance = other.provenance;
+    compared.model_hash = other.model_hash;
+    return compared == other;
+  };
+  const bool is_known =
+      std::any_of(proposals.begin(), proposals.end(),
+                  [&](const DriftProposal& proposal) { return is_like(proposal.plan); });
+  if (is_known || is_like(question.held)) return;
+  proposals.push_back({.by = by, .plan = std::move(plan)});
+}
+
+void judge(DriftProposal& proposal, const DriftQuestion& question, Setting setting) {
+  const Candidate candidate = judge_plan(proposal.plan, setting, question.step);
+  proposal.step = candidate.makespan;
+  if (candidate.infeasible) {
+    proposal.refused = candidate.infeasible->reason;
+    return;
+  }
+  proposal.transition =
+      price_transition(question.held, proposal.plan, setting,
+                       find_activity(setting.profile(), question.held.mask), question.overhead)
+          .total;
+}
+
+std::string ms_text(Duration time) { return fmt::format("{:.3f} ms", to_ms(time)); }
+
+}  // namespace
+
+std::string_view name_of(DriftProposer proposer) {
+  switch (proposer) {
+    case DriftProposer::kSearch:
+      return "search";
+    case DriftProposer::kPartition:
+      return "partition";
+    case DriftProposer::kDiffusion:
+      return "diffusion";
+  }
+  return "";
+}
+
+DriftDecision decide_on_drift(const DriftQuestion& question, Setting setting) {
+  DriftDecision decision;
+  decision.held_step = simulate_plan(question.held, setting, question.step).makespan;
+  if (question.searched) {
+    add_proposal(DriftProposer::kSearch, *question.searched, question, decision.proposals);
+  }
+  if (can_rebalance(question.held)) {
+    add_proposal(DriftProposer::kPartition, rebalance_by_partition(question.held, setting),
+                 question, decision.proposals);
+    add_proposal(DriftProposer::kDiffusion, rebalance_by_diffusion(question.held, setting),
+                 question, decision.proposals);
+  }
+  const auto total = [&](const DriftProposal& proposal) {
+    return proposal.step * question.steps + proposal.transition;
+  };
+  for (std::size_t i = 0; i < decision.proposals.size(); ++i) {
+    DriftProposal& proposal = decision.proposals[i];
+    judge(proposal, question, setting);
+    if (!proposal.refused.empty()) continue;
+    if (!decision.best || total(proposal) < total(decision.proposals[*decision.best])) {
+      decision.best = i;
+    }
+  }
+  if (const DriftProposal* const best = decision.chosen()) {
+    decision.gain = (decision.held_step - best->step) * question.steps;
+    decision.replans = decision.gain > best->transition;
+  }
+  return decision;
+}
+
+std::string explain(const DriftDecision& decision, Step steps) {
+  const DriftProposal* const best = decision.chosen();
+  if (best == nullptr) {
+    return fmt::format("no other plan was found for the {} steps to come", steps);
+  }
+  std::string others;
+  for (const DriftProposal& proposal : decision.proposals) {
+    if (&proposal == best) continue;
+    others += fmt::format("{} {}", others.empty() ? "; beside it" : ",",
+                          proposal.refused.empty()
+                              ? fmt::format("{} {}", name_of(proposal.by),
+                                            ms_text(decision.held_step - proposal.step))
+                              : fmt::format("{} cannot run", name_of(proposal.by)));
+  }
+  return fmt::format("{} saves {} in each of {} steps, the transition takes {}{}",
+                     name_of(best->by), ms_text(decision.held_step - best->step), steps,
+                     ms_text(best->transition), others);
+}
+
+}  // namespace frazil

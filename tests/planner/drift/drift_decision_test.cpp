@@ -1,0 +1,103 @@
+#include "planner/drift/drift_decision.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/plan/activity.h"
+#include "tests/planner/drift/chain_cases.h"
+
+namespace frazil {
+namespace {
+
+// Six layers of 30 us over two devices of which the second takes 1.5 x: three layers each are no
+// longer even.
+struct SlowSecond {
+  ModelProfile profile = make_chain(std::vector<std::int64_t>(6, 10'000));
+  Cluster cluster = make_row({1'000'000, 1'500'000});
+  DriftQuestion question{
+      .held = make_chain_plan(6, {3}, 8),
+      .overhead = {.plan = Duration{1'000}, .move = Duration{200'000}, .start = Duration{99'000}}};
+};
+
+Duration step_of(const Plan& plan, const SlowSecond& slow) {
+  return simulate_plan(plan, {slow.profile, slow.cluster}).makespan;
+}
+
+TEST(DriftDecision, TakesTheProposalWithTheLeastTimeToCome) {
+  SlowSecond slow;
+  slow.question.steps = 1'000;
+  Duration least = kNever;
+  for (int cut = 1; cut < 6; ++cut) {
+    least = std::min(least, step_of(make_chain_plan(6, {cut}, 8), slow));
+  }
+  const DriftDecision decision = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  ASSERT_NE(decision.chosen(), nullptr);
+  EXPECT_EQ(decision.held_step, step_of(slow.question.held, slow));
+  EXPECT_EQ(decision.chosen()->step, least) << "two devices have no better cut";
+  EXPECT_EQ(decision.chosen()->by, DriftProposer::kPartition);
+  EXPECT_EQ(decision.gain, (decision.held_step - least) * 1'000);
+  EXPECT_TRUE(decision.replans);
+}
+
+TEST(DriftDecision, ReplansFromTheStepOnThatPaysTheTransition) {
+  SlowSecond slow;
+  slow.question.steps = 1;
+  const DriftDecision once = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  ASSERT_NE(once.chosen(), nullptr);
+  const Duration saved = once.held_step - once.chosen()->step;
+  const Duration transition =
+      price_transition(slow.question.held, once.chosen()->plan, {slow.profile, slow.cluster},
+                       find_activity(slow.profile, slow.question.held.mask), slow.question.overhead)
+          .total;
+  EXPECT_EQ(once.chosen()->transition, transition);
+  ASSERT_GT(saved, Duration{0});
+  const Step even = transition / saved;  // the last step that does not pay
+  for (const Step steps : {even, even + 1}) {
+    slow.question.steps = steps;
+    const DriftDecision decision = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+    EXPECT_EQ(decision.gain, saved * steps);
+    EXPECT_EQ(decision.replans, steps > even);
+  }
+}
+
+TEST(DriftDecision, ComparesTheSearchedPlanWithTheBalancersAndSaysAllFigures) {
+  SlowSecond slow;
+  slow.question.steps = 1'000;
+  slow.question.searched = make_chain_plan(6, {5}, 8);
+  const DriftDecision decision = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  ASSERT_EQ(decision.proposals.size(), 2U) << "both balancers cut alike";
+  EXPECT_EQ(decision.proposals[0].by, DriftProposer::kSearch);
+  EXPECT_EQ(decision.best, 1U);
+  slow.question.searched = decision.proposals[1].plan;
+  const DriftDecision agreed = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  ASSERT_EQ(agreed.proposals.size(), 1U);
+  EXPECT_EQ(agreed.chosen()->by, DriftProposer::kSearch);
+  const DriftDecision told{
+      .held_step = Duration{5'000'000},
+      .proposals = {{.by = DriftProposer::kSearch,
+                     .plan = {},
+                     .step = Duration{4'500'000},
+                     .transition = Duration{2'000'000}},
+                    {.by = DriftProposer::kDiffusion, .plan = {}, .step = Duration{4'800'000}},
+                    {.by = DriftProposer::kPartition, .plan = {}, .refused = "no memory"}},
+      .best = 0,
+      .replans = false,
+      .gain = Duration{1'500'000}};
+  EXPECT_EQ(explain(told, 3),
+            "search saves 0.500 ms in each of 3 steps, the transition takes 2.000 ms; beside it "
+            "diffusion 0.200 ms, partition cannot run");
+}
+
+TEST(DriftDecision, KeepsWhatLacksMemoryOutOfTheChoice) {
+  SlowSecond slow;
+  slow.question.steps = 1'000;
+  for (Device& device : slow.cluster.devices) device.memory_limit = Bytes{1'700};
+  const DriftDecision decision = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  ASSERT_FALSE(decision.proposals.empty());
+  EXPECT_FALSE(decision.proposals[0].refused.empty());
+  EXPECT_FALSE(decision.replans);
+  EXPECT_EQ(decision.chosen(), nullptr);
+  EXPECT_EQ(explain(decision, 9), "no other plan was found for the 9 steps to come");
+}
+
+}  // namespace
+}  // namespace frazil
