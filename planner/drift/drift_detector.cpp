@@ -123,7 +123,11 @@ std::optional<Drift> DriftDetector::add(const StepCosts& measured,
   take_values(measured);
   if (++steps_ < rule_.window_steps) return std::nullopt;
   if (!end_window()) return std::nullopt;
-  return describe();
+  Drift drift = describe();
+  if (!drift.what.empty()) return drift;
+  // Nothing stands out from what has changed with it: that is noise, too.
+  for (Quantity& quantity : quantities_) accept_outside(quantity);
+  return std::nullopt;
 }
 
 // Returns whether a quantity has been outside for long enough.
@@ -171,10 +175,15 @@ bool DriftDetector::judge(Quantity& quantity, double value) {
   }
   // What was outside once belongs to the noise.
   outside.push_back(value);
-  for (const double noise : std::exchange(outside, {})) {
-    if (baseline.size() < kMostWindows) baseline.push_back(noise);
-  }
+  accept_outside(quantity);
   return false;
+}
+
+// Adds what was outside to the baseline.
+void DriftDetector::accept_outside(Quantity& quantity) {
+  for (const double noise : std::exchange(quantity.outside, {})) {
+    if (quantity.baseline.size() < kMostWindows) quantity.baseline.push_back(noise);
+  }
 }
 
 void DriftDetector::exclude_outside() {
@@ -188,10 +197,11 @@ void DriftDetector::exclude_outside() {
   excluded_ += static_cast<int>(kOutsideWindows);
 }
 
-// Returns the logarithm of the own time in the last windows over that of the first ones.
+// Returns the logarithm of the own time in the last window over that of the first ones. The window
+// before the last may have begun before the drift has.
 double DriftDetector::change_of(const Quantity& quantity) const {
-  const auto now = quantity.own.end() - kOutsideWindows;
-  return mean({now, quantity.own.end()}) - mean({quantity.own.begin(), now});
+  const auto outside = quantity.own.end() - kOutsideWindows;
+  return quantity.own.back() - mean({quantity.own.begin(), outside});
 }
 
 Drift DriftDetector::describe() {

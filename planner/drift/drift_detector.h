@@ -78,6 +78,7 @@ class DriftDetector {
   void add_group(std::vector<Quantity> group);
   void take_values(const StepCosts& measured);
   bool end_window();
+  static void accept_outside(Quantity& quantity);
   bool judge(Quantity& quantity, double value);
   double threshold(std::size_t windows);
   double noise_of(const Quantity& quantity);
