@@ -10,6 +10,7 @@
 #include "analysis/run_answer.h"
 #include "analysis/svg/svg_run.h"
 #include "analysis/tables/cache_table.h"
+#include "analysis/tables/drift_table.h"
 #include "analysis/tables/table.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
@@ -121,6 +122,8 @@ ExitCode write_page(const po::variables_map& values) {
       answer += frazil::to_text(summaries[i]);
       const frazil::Table cache = frazil::tabulate_cache(runs[i].trace);
       if (!cache.rows.empty()) answer += frazil::to_text(cache);
+      const frazil::Table drift = frazil::tabulate_drift(runs[i].trace);
+      if (!drift.rows.empty()) answer += frazil::to_text(drift);
       answer += "\n";
     }
   }

@@ -167,6 +167,8 @@ What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks, S
   if (name == "step") return read_step(fields);
   if (name == kCacheKind) return read_cache(fields);
   if (name == kMembersKind) return read_members(fields);
+  if (name == kDriftKind) return read_drift(fields);
+  if (name == kDevicesKind) return read_devices(fields);
   if (name == "checkpoint") return read_checkpoint(fields, step);
   kind.fail(kind.describe(),
             "mask, plan, transition, cost, eval, signals, step, checkpoint or a kind of x-...");
@@ -209,8 +211,7 @@ void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
   }
   last_step = number;
   const JsonCursor kind = fields.required("kind");
-  if (kind.text().substr(0, 2) == "x-" && kind.text() != kCacheKind &&
-      kind.text() != kMembersKind) {
+  if (kind.text().substr(0, 2) == "x-" && !is_known_extension(kind.text())) {
     ++trace.skipped_extensions;
     return;
   }

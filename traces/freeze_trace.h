@@ -4,7 +4,7 @@
 // event is in force before its step executes. A mask tells the state of every block, not a
 // difference. Times are integers in ns. An event of an unknown kind is an error unless its kind
 // begins with "x-": such a line is left out and counted. "events" in the header is the number of
-// lines of the kinds below without x-cache and x-members; a file with another number was cut. A file without it
+// lines of the kinds below without those that begin with x-; a file with another number was cut. A file without it
 // (older, or written by hand) is whole when its last event is at step "steps", the evaluation after
 // the last step. "open":true in place of "events" marks a log whose run still writes or was ended;
 // any number of its events is whole.
@@ -27,6 +27,7 @@
 //   {"step":0,"kind":"x-members","event":"lost","devices":3,"note":".."}
 //   {"step":0,"kind":"x-members","event":"recovered","devices":3,"note":"","plan_ready":true,
 //    "detection_ns":0,"plan_ns":0,"transfer_ns":0,"first_step_ns":0}                  (on one line)
+//   x-drift and x-devices: traces/drift_event.h
 // "by" and "reason" go together and may be left out; so may the three predicted times, the two
 // validation numbers, "of" if the checkpoint is of its event's own step, "extrapolated" if it is
 // false, and a plan's "batch_size" if it is that of the header. The kinds "step" and "checkpoint"
@@ -42,6 +43,7 @@
 #include <vector>
 
 #include "profiles/units.h"
+#include "traces/drift_event.h"
 #include "traces/freeze_mask.h"
 
 namespace frazil {
@@ -184,7 +186,7 @@ struct MembersEvent {
 struct FreezeEvent {
   Step step = 0;
   std::variant<MaskEvent, PlanEvent, TransitionEvent, CostEvent, EvalEvent, SignalsEvent, StepEvent,
-               CheckpointEvent, CacheEvent, MembersEvent>
+               CheckpointEvent, CacheEvent, MembersEvent, DriftEvent, DevicesEvent>
       what;
   friend bool operator==(const FreezeEvent&, const FreezeEvent&) = default;
 };

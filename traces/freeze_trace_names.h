@@ -18,6 +18,10 @@ inline constexpr std::array<std::string_view, 7> kCacheChanges{
     "declined", "begun", "filled", "full", "left", "checked", "read"};
 
 inline constexpr std::string_view kMembersKind = "x-members";
+// Says whether a kind is an extension that is kept.
+inline bool is_known_extension(std::string_view kind) {
+  return kind == kCacheKind || kind == kMembersKind || kind == kDriftKind || kind == kDevicesKind;
+}
 // The name of each MembersChange, by enumerator.
 inline constexpr std::array<std::string_view, 5> kMembersChanges{"lost", "recovered", "came",
                                                                  "suspected", "heard"};
@@ -26,7 +30,9 @@ inline constexpr std::array<std::string_view, 5> kMembersChanges{"lost", "recove
 // readers that do not know their kind skip them.
 inline bool is_counted(const FreezeEvent& event) {
   return !std::holds_alternative<CacheEvent>(event.what) &&
-         !std::holds_alternative<MembersEvent>(event.what);
+         !std::holds_alternative<MembersEvent>(event.what) &&
+         !std::holds_alternative<DriftEvent>(event.what) &&
+         !std::holds_alternative<DevicesEvent>(event.what);
 }
 
 inline std::int64_t count_events(const FreezeTrace& trace) {

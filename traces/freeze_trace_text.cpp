@@ -132,6 +132,8 @@ struct MemberWriter {
     return fmt::format(R"("kind":"{}","event":"{}","devices":{},"note":{}{})", kMembersKind,
                        name_of(event.change), event.devices, json_string(event.note), times);
   }
+  std::string operator()(const DriftEvent& event) const { return members_of(event); }
+  std::string operator()(const DevicesEvent& event) const { return members_of(event); }
 };
 
 }  // namespace

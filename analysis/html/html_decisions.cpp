@@ -6,6 +6,7 @@
 
 #include "analysis/html/html_parts.h"
 #include "analysis/tables/cache_table.h"
+#include "analysis/tables/drift_table.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -68,6 +69,11 @@ std::string draw_transitions(const FreezeTrace& trace) {
 std::string draw_cache(const FreezeTrace& trace) {
   const Table table = tabulate_cache(trace);
   return table.rows.empty() ? "" : "<h3>Cache of the frozen prefix</h3>\n" + html_table(table);
+}
+
+std::string draw_drift(const FreezeTrace& trace) {
+  const Table table = tabulate_drift(trace);
+  return table.rows.empty() ? "" : "<h3>Drift and packing</h3>\n" + html_table(table);
 }
 
 }  // namespace frazil

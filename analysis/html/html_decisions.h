@@ -1,6 +1,7 @@
 #pragma once
 // Draws what a run has decided, for the report page: masks with who decided and why, the
-// transitions from plan to plan, and what became of its cache, predicted beside measured.
+// transitions from plan to plan, what became of its cache, predicted beside measured, and of costs
+// and devices.
 
 #include <string>
 
@@ -13,5 +14,6 @@ namespace frazil {
 std::string draw_decisions(const FreezeTrace& trace);
 std::string draw_transitions(const FreezeTrace& trace);
 std::string draw_cache(const FreezeTrace& trace);
+std::string draw_drift(const FreezeTrace& trace);
 
 }  // namespace frazil

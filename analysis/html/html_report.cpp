@@ -31,6 +31,7 @@ std::string draw_run(const ReportRun& run, const RunSummary& summary, std::size_
   markup += draw_decisions(run.trace);
   markup += draw_transitions(run.trace);
   markup += draw_cache(run.trace);
+  markup += draw_drift(run.trace);
   for (std::size_t i = 0; i < run.phases.size(); ++i) {
     markup += draw_phase(run.phases[i], summary.phases.at(i), i, spans_left);
   }
