@@ -22,6 +22,7 @@ struct LayerSample {
   LayerPhase phase = LayerPhase::kForward;
   int samples = 0;  // in the micro-batch; 0 for an update
   Duration duration{0};
+  DeviceId device = {};
 };
 
 }  // namespace frazil

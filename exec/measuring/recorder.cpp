@@ -72,6 +72,7 @@ std::vector<GradientSquares> Recorder::take_gradient_squares() {
 }
 
 std::vector<LayerSample> Recorder::take_layer_samples() {
+  for (LayerSample& sample : layer_samples_) sample.device = device_;
   return std::exchange(layer_samples_, {});
 }
 

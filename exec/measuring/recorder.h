@@ -27,8 +27,9 @@ struct GradientSquares {
   double value = 0;
 };
 
-// Tells what to measure beside spans. `slow_layer` is for the self-test of frazil verify: that
-// layer spins for `slow_percent` of its own time after each phase.
+// Tells what to measure beside spans. `slow_layer` is for the self-test of frazil verify, and
+// `slow_device` for tests of costs that drift: that layer, or each layer on that device, spins for
+// `slow_percent` of its own time after each phase.
 struct Measurement {
   bool layers = false;
   // Runs the backwards of every second step as I and W in two passes and times each pass.
@@ -41,6 +42,7 @@ struct Measurement {
   bool gradient_sums = false;
   int slow_layer = -1;
   int slow_percent = 0;
+  int slow_device = -1;
 };
 
 // Where an action begins: a time or, on a device that the host runs ahead of, an event.
@@ -59,6 +61,7 @@ class Recorder {
     if (compute.lanes() != nullptr) enqueued_.emplace(*compute.lanes());
   }
 
+  DeviceId device() const { return device_; }
   const ComputeDevice& compute() const { return compute_; }
   SteadyTime now() const { return std::chrono::steady_clock::now(); }
   // Waits until the device has done what it was given and returns the time then. A CPU core never

@@ -33,6 +33,14 @@ void append(std::vector<T>& all, std::vector<T> some) {
   all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
 }
 
+Duration sum_compute(const std::vector<Span>& spans) {
+  Duration sum{0};
+  for (const Span& span : spans) {
+    if (span.lane == Lane::kCompute) sum += span.duration();
+  }
+  return sum;
+}
+
 DeviceChoice choose_devices(DeviceChoice choice, const PoolPlace& place) {
   choice.first = place.first.value;
   return choice;
@@ -445,6 +453,7 @@ StepAnswer DevicePool::step(const StepOrder& order, const std::vector<Samples>& 
     Recorder& recorder = recorders_[d];
     append(answer.gradient_squares, recorder.take_gradient_squares());
     std::vector<Span> spans = recorder.take_spans();
+    answer.compute.push_back({recorder.device(), sum_compute(spans)});
     if (order.records) append(answer.spans, std::move(spans));
     append(answer.weight_reads, recorder.take_weight_reads());
     if (!recorder.memory().is_open()) continue;

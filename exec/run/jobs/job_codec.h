@@ -182,7 +182,7 @@ void archive(A& a, SampleRange& r) {
 template <class A>
 void archive(A& a, Measurement& m) {
   a(m.layers, m.split_backward, m.memory, m.gradient_squares, m.gradient_sums, m.slow_layer,
-    m.slow_percent);
+    m.slow_percent, m.slow_device);
 }
 template <class A>
 void archive(A& a, StepOrder& o) {
@@ -259,9 +259,13 @@ void archive(A& a, WeightRead& r) {
   a(r.stage, r.micro_batch, r.version, r.lag);
 }
 template <class A>
+void archive(A& a, ComputeTime& c) {
+  a(c.device, c.time);
+}
+template <class A>
 void archive(A& a, StepAnswer& s) {
-  a(s.losses, s.non_finite_gradient, s.gradient_squares, s.spans, s.memory, s.weight_reads, s.note,
-    s.cache, s.zero);
+  a(s.losses, s.non_finite_gradient, s.gradient_squares, s.compute, s.spans, s.memory,
+    s.weight_reads, s.note, s.cache, s.zero);
 }
 template <class A>
 void archive(A& a, LossTerm& t) {
@@ -285,7 +289,7 @@ void archive(A& a, MoveReport& r) {
 }
 template <class A>
 void archive(A& a, LayerSample& s) {
-  a(s.layer, s.phase, s.samples, s.duration);
+  a(s.layer, s.phase, s.samples, s.duration, s.device);
 }
 
 }  // namespace frazil

@@ -33,6 +33,7 @@ StepResult join_answers(std::vector<StepAnswer> answers, std::size_t squares) {
     for (const GradientSquares& one : answer.gradient_squares) {
       result.gradient_squares.at(one.layer.index()) += one.value;
     }
+    move_into(result.compute, answer.compute);
     move_into(result.spans, answer.spans);
     move_into(result.memory, answer.memory);
     move_into(result.weight_reads, answer.weight_reads);

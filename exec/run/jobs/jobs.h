@@ -35,11 +35,18 @@ struct StepOrder {
   bool reads_ahead = false;
 };
 
+// The time that a device was busy with actions of its compute lane in a step.
+struct ComputeTime {
+  DeviceId device;
+  Duration time{0};
+};
+
 struct StepAnswer {
   std::vector<LossSample> losses;
   // The last layer whose gradient was not finite, if there is one.
   std::optional<LayerId> non_finite_gradient;
   std::vector<GradientSquares> gradient_squares;
+  std::vector<ComputeTime> compute;  // by device
   std::vector<Span> spans;
   std::vector<MeasuredMemory> memory;
   std::vector<WeightRead> weight_reads;
@@ -52,6 +59,7 @@ struct StepAnswer {
 struct StepResult {
   double loss = 0;                       // mean over the step's samples
   Duration wall{0};                      // from handing the step out to the last device's end
+  std::vector<ComputeTime> compute;      // of all devices
   std::vector<Span> spans;               // of all devices; empty unless recording
   std::vector<MeasuredMemory> memory;    // by device; empty unless measured
   std::vector<WeightRead> weight_reads;  // of all stages; empty without weight versions

@@ -242,7 +242,8 @@ std::int64_t StageRunner::count_kept(const SavedMicroBatch& saved) const {
 }
 
 void StageRunner::finish_phase(LayerId layer, LayerPhase phase, int samples, SteadyTime start) {
-  if (measurement_.slow_layer == layer.value) {
+  if (measurement_.slow_layer == layer.value ||
+      measurement_.slow_device == recorder_.device().value) {
     const auto elapsed = recorder_.end_work() - start;
     spin_until(start + elapsed + elapsed * measurement_.slow_percent / 100);
   }
