@@ -97,6 +97,7 @@ set(thorough
   exec_threads_tests/SameBits
   exec_threads_tests/ThreadedModels
   exec_train_tests/Bf16Training
+  exec_train_tests/DriftControl
   exec_train_tests/EventLogFile
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer
@@ -111,6 +112,7 @@ set(thorough
   exec_verbs_tests/ToldVerbs
   planner_bounds_tests/OrderBound
   planner_bounds_tests/StageLimits
+  planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsWithout
   planner_freezing_tests/FreezeAuthority
   planner_interop_tests/Chakra
   planner_interop_tests/PytorchCsv

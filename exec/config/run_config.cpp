@@ -138,6 +138,26 @@ CacheConfig parse_cache(const JsonCursor& object) {
   return cache;
 }
 
+DriftConfig parse_drift(const JsonCursor& object, BatchGrowth growth) {
+  constexpr int kLongestWindow = 1'000'000;
+  DriftConfig drift;
+  JsonFields fields(object);
+  drift.kind = static_cast<DriftConfig::Kind>(take_name(fields, "kind", kDriftKinds));
+  if (drift.is_on()) {
+    take(fields, "window_steps", 1, kLongestWindow, drift.window_steps);
+    if (const Given rate = fields.optional("false_alarms")) {
+      drift.false_alarms = rate->real(0, 1);
+      if (drift.false_alarms == 0) rate->fail(rate->describe(), "more than 0");
+    }
+    if (growth != BatchGrowth::kNone) {
+      object.fail("drift watched in a run whose batch grows with the pipelines",
+                  "\"batch_growth\": \"none\", or no drift");
+    }
+  }
+  fields.finish();
+  return drift;
+}
+
 AugmentationConfig parse_augmentation(const JsonCursor& object) {
   AugmentationConfig augmentation;
   JsonFields fields(object);
@@ -230,6 +250,9 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   if (const Given cache = fields.optional("cache")) {
     config.cache = parse_cache(*cache);
     refuse_fresh_draws(*cache, config);
+  }
+  if (const Given drift = fields.optional("drift")) {
+    config.drift = parse_drift(*drift, config.batch_growth);
   }
   fields.finish();
   if (config.micro_batch_size > config.batch_size) {

@@ -12,7 +12,7 @@
 //    "epochs": 20, "batch_size": 32, "batch_growth": "none", "micro_batch_size": 8, "seed": 1,
 //    "replan": "trajectory", "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
 //    "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
-//    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}}
+//    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}, "drift": {"kind": "off"}}
 // - "model", "data" and "optimizer" take the keys of their kind alone; exec/models/choice/ has those
 //   of models. "synthetic" takes train_samples, test_samples and seed; "random-hierarchy"
 //   (exec/data/random_hierarchy.h) takes these and levels 3, symbols 8, synonyms 4, branching 2, for
@@ -63,6 +63,11 @@
 //   (exec/train/cache_admission.h), "always" whenever there is room. The rates are those of
 //   planner/transitions/feature_store.h unless "memory_bandwidth_bytes_per_second",
 //   "memory_latency_ns", "disk_bandwidth_bytes_per_second" and "disk_latency_ns" say otherwise.
+// - "drift": {"kind": "on", "window_steps": 6, "false_alarms": 0.001} watches what devices and layers
+//   take against what they took when the plan began (planner/drift/drift_detector.h), and re-plans
+//   where that pays (exec/train/drift/drift_control.h). "false_alarms" is the share of runs without
+//   drift in which one may be told. Not for a batch that grows; in a run over processes or one that
+//   keeps its plan nothing is watched.
 // clang-format on
 
 #include <cstdint>
@@ -86,6 +91,17 @@ namespace frazil {
 
 class JsonCursor;
 
+// Whether a run watches what its devices and layers take.
+struct DriftConfig {
+  enum class Kind { kOff, kOn };
+  Kind kind = Kind::kOff;
+  int window_steps = 6;
+  double false_alarms = 0.001;
+
+  bool is_on() const { return kind == Kind::kOn; }
+  friend bool operator==(const DriftConfig&, const DriftConfig&) = default;
+};
+
 enum class BatchGrowth { kNone, kWithPipelines };
 enum class Replanning { kTrajectory, kGreedy };
 
@@ -107,6 +123,7 @@ struct RunConfig {
   std::optional<double> deadline_seconds = std::nullopt;  // none: as predicted
   AugmentationConfig augmentation = {};
   CacheConfig cache = {};
+  DriftConfig drift = {};
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 

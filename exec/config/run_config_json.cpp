@@ -70,6 +70,12 @@ std::string to_json(const CacheConfig& cache) {
        {"disk_latency_ns", std::to_string(cache.disk_link.latency.count())}});
 }
 
+std::string to_json(const DriftConfig& drift) {
+  return object_text({{"kind", name_text(kDriftKinds, static_cast<std::size_t>(drift.kind))},
+                      {"window_steps", std::to_string(drift.window_steps)},
+                      {"false_alarms", number_text(drift.false_alarms)}});
+}
+
 }  // namespace
 
 std::string to_json(const RunConfig& config) {
@@ -107,6 +113,7 @@ std::string to_json(const RunConfig& config) {
     members.emplace_back("augmentation", to_json(config.augmentation));
   }
   if (config.cache.is_on()) members.emplace_back("cache", to_json(config.cache));
+  if (config.drift.is_on()) members.emplace_back("drift", to_json(config.drift));
   std::string text;
   for (const auto& [key, value] : members) {
     text += (text.empty() ? "{\n  " : ",\n  ") + json_string(key) + ": " + value;

@@ -24,6 +24,7 @@ inline constexpr std::array<std::string_view, 2> kReplannings{"trajectory", "gre
 inline constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};
 inline constexpr std::array<std::string_view, 3> kAugmentationKinds{"none", "shift", "crop"};
 inline constexpr std::array<std::string_view, 2> kCacheKinds{"off", "on"};
+inline constexpr std::array<std::string_view, 2> kDriftKinds{"off", "on"};
 inline constexpr std::array<std::string_view, 2> kCacheAdmissions{"predicted", "always"};
 inline constexpr std::array<std::string_view, 2> kCacheSharing{"host", "process"};
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace frazil {
 namespace {
@@ -75,6 +76,17 @@ std::optional<double> ForeignLoad::cores() const {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
   const double foreign = (*now - *machine_) - (used_seconds() - own_);
   return std::max(0.0, foreign / elapsed.count());
+}
+
+std::optional<double> RecentLoad::cores(std::chrono::milliseconds age) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ <= age) return last_;
+  looked_ = now;
+  if (now - begun_ >= std::chrono::seconds(1)) {
+    longer_ = std::exchange(shorter_, ForeignLoad());
+    begun_ = now;
+  }
+  return last_ = longer_.cores();
 }
 
 }  // namespace frazil

@@ -26,4 +26,20 @@ class ForeignLoad {
   double own_ = 0;                 // seconds
 };
 
+// The load of the last second or two, for who looks at it many times a second: the ticks of
+// /proc/stat are too coarse for less, and each look takes a tenth of a millisecond.
+class RecentLoad {
+ public:
+  // Returns the load as it was at most `age` ago. The first second counts as a whole from the
+  // start on.
+  std::optional<double> cores(std::chrono::milliseconds age = std::chrono::milliseconds(0));
+
+ private:
+  ForeignLoad longer_;   // begun one or two seconds ago
+  ForeignLoad shorter_;  // begun at most a second ago
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();  // shorter_
+  std::chrono::steady_clock::time_point looked_ = {};
+  std::optional<double> last_;
+};
+
 }  // namespace frazil

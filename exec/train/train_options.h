@@ -13,8 +13,10 @@
 #include "exec/config/run_config.h"
 #include "exec/devices/compute_device.h"
 #include "exec/disk/file_system.h"
+#include "exec/measuring/recorder.h"
 #include "exec/run/run.h"
 #include "exec/state/layer_state.h"
+#include "planner/drift/step_costs.h"
 #include "planner/named/run_plan.h"
 #include "planner/plan/plan.h"
 #include "planner/transitions/transition_cost.h"
@@ -24,6 +26,16 @@
 namespace frazil {
 
 struct TrainPhase;
+
+// What tests plant to have costs drift; a run of a user has none.
+struct PlantedDrift {
+  // May slow a device down in a step (Measurement::slow_device).
+  std::function<void(Step, Measurement&)> slow = {};
+  // Returns what the devices are taken to have needed in a step, in place of what was measured.
+  std::function<StepCosts(Step, const StepCosts& predicted, const StepCosts& measured)> costs = {};
+  // In place of the measured load by other programs, in cores.
+  std::optional<double> foreign_cores = std::nullopt;
+};
 
 struct TrainOptions {
   RunConfig config;
@@ -85,6 +97,7 @@ struct TrainOptions {
   // number in the whole run. An InputError that it throws ends no run.
   std::function<void(const TrainPhase&, std::size_t number)> keep_phase = {};
   FileSystem cache_files = real_file_system();
+  PlantedDrift planted = {};
 };
 
 }  // namespace frazil

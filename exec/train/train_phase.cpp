@@ -10,7 +10,6 @@
 namespace frazil {
 namespace {
 
-constexpr Step kSkippedSteps = 3;
 constexpr std::size_t kMostSampledSteps = 40;
 
 double rate(std::int64_t samples, Duration time) {
@@ -48,7 +47,7 @@ BegunPhase predict_phase(Step first, const Plan& plan, const TrainOptions& optio
 }
 
 bool is_sampled(const TrainPhase& phase, Step step) {
-  const Step into = step - phase.first_step - kSkippedSteps;
+  const Step into = step - phase.first_step - kColdSteps;
   return into >= 0 && into % phase.sampled_every == 0;
 }
 

@@ -50,8 +50,9 @@ struct BegunPhase {
 BegunPhase predict_phase(Step first, const Plan& plan, const TrainOptions& options,
                          const std::string& file);
 
-// True if spans of the step are kept: one in `sampled_every`, without the first three of the phase
-// (new executors, cold caches).
+// The first steps of a phase, whose times say nothing of the others: new executors, cold caches.
+inline constexpr Step kColdSteps = 3;
+// True if spans of the step are kept: one in `sampled_every`, without the cold ones.
 bool is_sampled(const TrainPhase& phase, Step step);
 // Keeps the spans of a sampled step. How long a phase will be is not known: where there are more
 // than 40 samples, every second one is dropped and `sampled_every` doubled, so that the samples of

@@ -12,6 +12,7 @@
 #include "exec/measuring/fixed.h"
 #include "exec/models/untrainable_blocks.h"
 #include "exec/train/divergence.h"
+#include "exec/train/drift/drift_control.h"
 #include "exec/train/loop/checkpointing.h"
 #include "exec/train/loop/phase_changes.h"
 #include "exec/train/loop/run_clock.h"
@@ -40,7 +41,7 @@ struct LoopStep {
 
 class Training {
  public:
-  Training(const TrainOptions& options, const Dataset& data,
+  Training(TrainOptions& options, const Dataset& data,
            const std::function<void(const TrainProgress&)>& progress)
       : parts_(options, data, count_steps(options, data), progress),
         loader_(data.train, loader_config(options.config)),
@@ -50,6 +51,7 @@ class Training {
              .tell = [this](Step step, const std::string& sentence,
                             bool is_warning) { teller_.tell(step, sentence, is_warning); }}),
         phases_(parts_, changes_, [this] { begin_files(); }),
+        drift_(options, parts_, changes_, phases_),
         checkpoints_(parts_, changes_, phases_) {
     ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
            "a validation guard is given samples to validate with");
@@ -65,6 +67,7 @@ class Training {
       if (step % parts_.steps_per_epoch == 0) begin_epoch(step);
       end_lap();  // a transition belongs to the phase that it begins
       phases_.follow_policy(step);
+      drift_.follow(step);
       if (step == result_.first_step) (void)clock_.lap();  // starting up is no step
       changes_.take_in(step);
       do {
@@ -146,6 +149,7 @@ class Training {
     for (Step place = now.step + 1; place <= now.next(); ++place) {
       parts_.freezing.ask(place, measurement);
     }
+    drift_.ask(now.step, measurement);
     run_.measure(measurement);
   }
 
@@ -181,6 +185,7 @@ class Training {
       told_ = result.note;
       teller_.tell(now.step, told_);
     }
+    drift_.add_step(now.step, now.is_full, result);
     note_step(now, std::move(result), time);
     teller_.reach(now.next());
     changes_.end_step(now.step);
@@ -295,6 +300,7 @@ class Training {
   SampleLoader loader_;
   ProcessChanges changes_;
   PhaseChanges phases_;
+  DriftControl drift_;
   Checkpointing checkpoints_;
   ForeignLoad load_;
   RunClock clock_;

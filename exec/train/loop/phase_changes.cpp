@@ -7,6 +7,7 @@
 
 #include "exec/devices/steady_time.h"
 #include "planner/freezing/signal_memory.h"
+#include "planner/plan/commit_round.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -77,6 +78,7 @@ void PhaseChanges::begin_phase(Step step, ElasticPlan::Transitioned begun_phase)
   predicted_memory_ = std::move(begun_phase.begun.memory);
   const std::size_t number = result.first_phase + result.phases.size();
   const std::string file = "phase-" + std::to_string(number) + "/plan.json";
+  note_devices(step, begun_phase.begun.phase.plan);
   result.phases.push_back(std::move(begun_phase.begun.phase));
   const TrainPhase& phase = result.phases.back();
   const Plan& plan = phase.plan;
@@ -91,6 +93,27 @@ void PhaseChanges::begin_phase(Step step, ElasticPlan::Transitioned begun_phase)
   note_cache(parts_);
   parts_.teller.tell(step, "mask " + plan.mask.text() + ": " + summarize(plan) +
                                parts_.cache.describe(plan, parts_.options.profile));
+}
+
+// Tells which of the devices that are there a plan stops and begins to use. Their workers wait in
+// between, so that nothing is made anew when they are asked back.
+void PhaseChanges::note_devices(Step step, const Plan& plan) {
+  const std::vector<DeviceId> there = parts_.run.devices_there();
+  const std::vector<DeviceId> used = list_used_devices(plan);
+  const std::vector<DeviceId> before =
+      parts_.result.phases.empty() ? there : list_used_devices(parts_.result.phases.back().plan);
+  const auto has = [](const std::vector<DeviceId>& devices, DeviceId device) {
+    return std::binary_search(devices.begin(), devices.end(), device);
+  };
+  DevicesEvent released{.change = DevicesChange::kReleased};
+  DevicesEvent asked_back{.change = DevicesChange::kAskedBack};
+  for (const DeviceId device : there) {
+    if (has(before, device) && !has(used, device)) released.devices.push_back(device);
+    if (!has(before, device) && has(used, device)) asked_back.devices.push_back(device);
+  }
+  for (const DevicesEvent& event : {released, asked_back}) {
+    if (!event.devices.empty()) parts_.recorder.note({step, event});
+  }
 }
 
 void PhaseChanges::keep_phase() {

@@ -38,6 +38,7 @@ class PhaseChanges {
   void begin_run(Step step);
   void foresee(Step step, Step within);
   void note_decision(Step step);
+  void note_devices(Step step, const Plan& plan);
 
   TrainingParts& parts_;
   ProcessChanges& changes_;

@@ -28,6 +28,26 @@ void Replanner::set_devices(std::vector<DeviceId> devices) {
   take_expected();
   finder_.set_devices(std::move(devices));
   course_.end();
+  forget_answers();
+}
+
+void Replanner::renew_costs(const std::function<void()>& change) {
+  take_expected();
+  course_.end();
+  change();
+  finder_.set_devices(std::vector<DeviceId>(finder_.devices()));
+  forget_answers();
+}
+
+std::optional<Plan> Replanner::find_best(const FreezeMask& mask, bool caches) {
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<Plan> plan = finder_.find(mask, caches);
+  add_time(since(start));
+  ++searches_;
+  return plan;
+}
+
+void Replanner::forget_answers() {
   plans_.clear();
   uncached_.clear();
   predicted_.clear();

@@ -2,6 +2,7 @@
 // Replanner is the planner as a run asks it: which plan the run goes on with under a mask, and what
 // the transition to that plan would bring and cost.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,6 +62,14 @@ class Replanner {
   // Takes over what find_ahead() found for the devices that are there. The next plan is then this
   // one, so that nobody waits; a course begins at the next mask.
   void take(const FreezeMask& mask, const FoundPlans& found);
+  // Lets `change` change what profile and cluster of the options say of times, and forgets all that
+  // was answered by them: a course begins at the next mask. Waits for what is being asked ahead.
+  void renew_costs(const std::function<void()>& change);
+  // Returns the best plan under the mask, which caches its frozen prefix or does not; none if none
+  // fits. It is not remembered.
+  std::optional<Plan> find_best(const FreezeMask& mask, bool caches);
+  // Returns the plan that the run goes on with. Requires: there is one.
+  const Plan& held() const { return *held_; }
   // Holds this plan in place of the held one.
   const Plan& hold(const Plan& plan);
   // Asks the planner ahead, in a thread of its own, what go_on(mask) and then find_uncached() will
@@ -109,6 +118,7 @@ class Replanner {
   struct Expected;
   void check_masks(Step step);
   void take_expected();
+  void forget_answers();
   Plan answer(const FreezeMask& mask);
   std::optional<Plan> follow(const FreezeMask& mask, Step step);
   void begin_course(const FreezeMask& mask, Step step);

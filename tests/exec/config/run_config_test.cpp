@@ -360,12 +360,31 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        R"(no keys but "format", "version", "model", "data", "init_from", "optimizer", "epochs", "batch_size", )"
        R"("batch_growth", "micro_batch_size", "seed", "replan", "freeze", "reduction", )"
        R"("precision", "message_order", )"
-       R"("deadline_seconds", "augmentation", "cache")"},
+       R"("deadline_seconds", "augmentation", "cache", "drift")"},
+      {R"("drift": {"kind": "maybe"})", R"(`"maybe"` at $.drift.kind)", R"("off" or "on")"},
+      {R"("drift": {"kind": "on", "window_steps": 0})", "`0` at $.drift.window_steps",
+       "an integer from 1 to 1000000"},
+      {R"("drift": {"kind": "on", "false_alarms": 0})", "`0` at $.drift.false_alarms",
+       "more than 0"},
+      {R"("drift": {"window_steps": 6})", R"(the unknown key "window_steps" at $.drift)",
+       R"(no keys but "kind")"},
+      {R"("batch_growth": "with-pipelines", "drift": {"kind": "on"})",
+       "drift watched in a run whose batch grows with the pipelines at $.drift",
+       R"("batch_growth": "none", or no drift)"},
   };
   for (const BadInput& bad : cases) {
     EXPECT_EQ(error_of(with_members(bad.members)),
               "run.json:2: found " + bad.found + ", expected " + bad.expected);
   }
+}
+
+TEST(RunConfig, WatchesDriftWhereAskedToAndRoundTrips) {
+  EXPECT_FALSE(parse(with_members(R"("drift": {})")).drift.is_on());
+  const RunConfig config = parse_run_config(
+      with_members(R"("drift": {"kind": "on", "window_steps": 9, "false_alarms": 0.01})"),
+      "run.json");
+  EXPECT_EQ(config.drift, (DriftConfig{DriftConfig::Kind::kOn, 9, 0.01}));
+  EXPECT_EQ(parse_run_config(to_json(config), "run.json"), config);
 }
 
 TEST(RunConfig, RefusesNumbersThatAreNotFinite) {
