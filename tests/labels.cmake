@@ -112,6 +112,7 @@ set(thorough
   exec_verbs_tests/ToldVerbs
   planner_bounds_tests/OrderBound
   planner_bounds_tests/StageLimits
+  planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsOfRecordedNoise
   planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsWithout
   planner_freezing_tests/FreezeAuthority
   planner_interop_tests/Chakra

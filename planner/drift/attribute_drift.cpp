@@ -46,6 +46,17 @@ std::map<DeviceId, double> find_usual_changes(const std::vector<CostChange>& cha
   return usual;
 }
 
+double mean_change(const std::vector<double>& changes) {
+  double sum = 0;
+  for (const double change : changes) sum += change;
+  return sum / static_cast<double>(changes.size());
+}
+
+// Returns the change less its noise, and none where it is all noise.
+double towards_none(double change, double noise) {
+  return std::copysign(std::max(0.0, std::abs(change) - noise), change);
+}
+
 template <class Key>
 std::string describe_largest(const std::map<Key, double>& changes, const char* noun) {
   const auto largest = std::max_element(
@@ -59,7 +70,8 @@ std::string describe_largest(const std::map<Key, double>& changes, const char* n
 
 Drift attribute_drift(const std::vector<CostChange>& changes, int devices) {
   const std::map<DeviceId, double> usual = find_usual_changes(changes);
-  std::map<LayerId, std::pair<double, int>> layer_sums;
+  std::map<LayerId, std::vector<double>> of_layers;
+  std::map<LayerId, std::vector<double>> least_of_layers;
   std::map<DeviceId, double> of_devices;
   std::map<DeviceId, double> noise;
   for (const CostChange& change : changes) {
@@ -68,27 +80,29 @@ Drift attribute_drift(const std::vector<CostChange>& changes, int devices) {
       of_devices[change.device] = most == usual.end() ? change.change : most->second;
       noise[change.device] = change.noise;
     } else if (change.is_outside && std::abs(change.change - most->second) > change.noise) {
-      auto& [sum, count] = layer_sums[*change.layer];
-      sum += change.change - most->second;
-      ++count;
+      of_layers[*change.layer].push_back(change.change - most->second);
+      least_of_layers[*change.layer].push_back(
+          towards_none(change.change - most->second, change.noise));
     }
   }
-  Drift drift{.devices = std::vector<double>(static_cast<std::size_t>(devices), 1.0),
-              .layers = {},
-              .what = {}};
-  std::map<LayerId, double> of_layers;
-  for (const auto& [layer, sum] : layer_sums) {
-    of_layers[layer] = sum.first / sum.second;
-    drift.layers[layer] = std::exp(of_layers[layer]);
+  const std::vector<double> none(static_cast<std::size_t>(devices), 1.0);
+  Drift drift{.now = {none, {}}, .least = {none, {}}, .what = {}};
+  std::map<LayerId, double> told_layers;
+  for (const auto& [layer, some] : of_layers) {
+    told_layers[layer] = mean_change(some);
+    drift.now.layers[layer] = std::exp(told_layers[layer]);
+    drift.least.layers[layer] = std::exp(mean_change(least_of_layers[layer]));
   }
   const double common = common_change(of_devices);
-  std::map<DeviceId, double> told;
+  std::map<DeviceId, double> told_devices;
   for (const auto& [device, change] : of_devices) {
-    drift.devices.at(device.index()) = std::exp(change - common);
-    if (std::abs(change - common) > noise[device]) told[device] = change - common;
+    const double own = change - common;
+    drift.now.devices.at(device.index()) = std::exp(own);
+    drift.least.devices.at(device.index()) = std::exp(towards_none(own, noise[device]));
+    if (std::abs(own) > noise[device]) told_devices[device] = own;
   }
-  drift.what = describe_largest(of_layers, "layer");
-  const std::string device = describe_largest(told, "device");
+  drift.what = describe_largest(told_layers, "layer");
+  const std::string device = describe_largest(told_devices, "device");
   if (!drift.what.empty() && !device.empty()) drift.what += ", ";
   drift.what += device;
   return drift;

@@ -24,18 +24,23 @@ struct CostChange {
   std::optional<LayerId> layer = std::nullopt;  // none: the device as a whole
   double weight = 1;                            // predicted time
   double change = 0;                            // logarithm of time now / time before
-  double noise = 0;                             // changes of less may be noise
-  bool is_outside = false;                      // the change has been found to be none
+  double noise = 0;         // half of the interval of the change beside the others
+  bool is_outside = false;  // the change has been found to be none
 };
 
-struct Drift {
+struct DriftFactors {
   // By device: time now / time before, less what all devices have in common; 1 for a device that
   // does nothing.
   std::vector<double> devices;
   // The same of layers, beside their device; only those that stand out.
   std::map<LayerId, double> layers;
-  std::string what;  // "device 1 takes 1.30 x", "layer 3 takes 2.00 x"
-  int windows = 0;   // of the baseline
+};
+
+struct Drift {
+  DriftFactors now;
+  DriftFactors least;  // the ends of their intervals that are nearest to no change
+  std::string what;    // "device 1 takes 1.30 x", "layer 3 takes 2.00 x"
+  int windows = 0;     // of the baseline
 };
 
 // Returns what has drifted on so many devices.

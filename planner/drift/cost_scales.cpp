@@ -28,7 +28,7 @@ CostScales no_scales(int devices, int layers) {
           .layer_ppm = std::vector<std::int64_t>(static_cast<std::size_t>(layers), kMillion)};
 }
 
-CostScales with_drift(CostScales scales, const Drift& drift) {
+CostScales with_drift(CostScales scales, const DriftFactors& drift) {
   ENSURE(drift.devices.size() == scales.device_ppm.size(), "a drift of these devices");
   for (std::size_t d = 0; d < drift.devices.size(); ++d) {
     multiply(scales.device_ppm[d], drift.devices[d]);

@@ -21,7 +21,7 @@ struct CostScales {
 // Returns scales that change nothing.
 CostScales no_scales(int devices, int layers);
 // Returns the scales with what has drifted since. Each stays within [1, kLargestTimePpm].
-CostScales with_drift(CostScales scales, const Drift& drift);
+CostScales with_drift(CostScales scales, const DriftFactors& drift);
 
 // Returns the profile with the F, I and W of each layer scaled; updates, bytes and structure stay,
 // and with these the model's hash. Times are rounded down to whole ns and end at kLargestQuantity.

@@ -57,16 +57,16 @@ std::string_view name_of(DriftProposer proposer) {
   return "";
 }
 
-DriftDecision decide_on_drift(const DriftQuestion& question, Setting setting) {
+DriftDecision decide_on_drift(const DriftQuestion& question, Setting measured, Setting least) {
   DriftDecision decision;
-  decision.held_step = simulate_plan(question.held, setting, question.step).makespan;
+  decision.held_step = simulate_plan(question.held, measured, question.step).makespan;
   if (question.searched) {
     add_proposal(DriftProposer::kSearch, *question.searched, question, decision.proposals);
   }
   if (can_rebalance(question.held)) {
-    add_proposal(DriftProposer::kPartition, rebalance_by_partition(question.held, setting),
+    add_proposal(DriftProposer::kPartition, rebalance_by_partition(question.held, measured),
                  question, decision.proposals);
-    add_proposal(DriftProposer::kDiffusion, rebalance_by_diffusion(question.held, setting),
+    add_proposal(DriftProposer::kDiffusion, rebalance_by_diffusion(question.held, measured),
                  question, decision.proposals);
   }
   const auto total = [&](const DriftProposal& proposal) {
@@ -74,7 +74,7 @@ DriftDecision decide_on_drift(const DriftQuestion& question, Setting setting) {
   };
   for (std::size_t i = 0; i < decision.proposals.size(); ++i) {
     DriftProposal& proposal = decision.proposals[i];
-    judge(proposal, question, setting);
+    judge(proposal, question, measured);
     if (!proposal.refused.empty()) continue;
     if (!decision.best || total(proposal) < total(decision.proposals[*decision.best])) {
       decision.best = i;
@@ -82,7 +82,11 @@ DriftDecision decide_on_drift(const DriftQuestion& question, Setting setting) {
   }
   if (const DriftProposal* const best = decision.chosen()) {
     decision.gain = (decision.held_step - best->step) * question.steps;
-    decision.replans = decision.gain > best->transition;
+    const auto least_step = [&](const Plan& plan) {
+      return simulate_plan(plan, least, question.step).makespan;
+    };
+    decision.least_gain = (least_step(question.held) - least_step(best->plan)) * question.steps;
+    decision.replans = std::min(decision.gain, decision.least_gain) > best->transition;
   }
   return decision;
 }
@@ -101,9 +105,10 @@ std::string explain(const DriftDecision& decision, Step steps) {
                                             ms_text(decision.held_step - proposal.step))
                               : fmt::format("{} cannot run", name_of(proposal.by)));
   }
-  return fmt::format("{} saves {} in each of {} steps, the transition takes {}{}",
-                     name_of(best->by), ms_text(decision.held_step - best->step), steps,
-                     ms_text(best->transition), others);
+  return fmt::format(
+      "{} saves {} in each of {} steps, {} at the least drift, the transition takes {}{}",
+      name_of(best->by), ms_text(decision.held_step - best->step), steps,
+      ms_text(decision.least_gain / std::max<Step>(1, steps)), ms_text(best->transition), others);
 }
 
 }  // namespace frazil

@@ -13,9 +13,9 @@
 namespace frazil {
 namespace {
 
-constexpr std::size_t kFirstWindows = 8;
+constexpr std::size_t kFirstWindows = 12;
 constexpr std::size_t kMostWindows = 64;
-constexpr std::size_t kOutsideWindows = 2;
+constexpr std::size_t kOutsideWindows = 6;
 // Scales are told in millionths: noise below that is none, also where no two values differ.
 constexpr double kLeastDeviation = 1e-6;
 
@@ -76,6 +76,9 @@ void DriftDetector::begin(const StepCosts& predicted) {
 // A quantity alone stands beside nothing.
 void DriftDetector::add_group(std::vector<Quantity> group) {
   if (group.size() < 2) return;
+  double all = 0;
+  for (const Quantity& quantity : group) all += quantity.weight;
+  for (Quantity& quantity : group) quantity.share = quantity.weight / all;
   std::move(group.begin(), group.end(), std::back_inserter(quantities_));
 }
 
@@ -197,11 +200,11 @@ void DriftDetector::exclude_outside() {
   excluded_ += static_cast<int>(kOutsideWindows);
 }
 
-// Returns the logarithm of the own time in the last window over that of the first ones. The window
-// before the last may have begun before the drift has.
+// Returns the logarithm of the own time in the last windows over that of the first ones. The first
+// window outside may have begun before the drift has.
 double DriftDetector::change_of(const Quantity& quantity) const {
   const auto outside = quantity.own.end() - kOutsideWindows;
-  return quantity.own.back() - mean({quantity.own.begin(), outside});
+  return mean({outside + 1, quantity.own.end()}) - mean({quantity.own.begin(), outside});
 }
 
 Drift DriftDetector::describe() {
@@ -214,7 +217,7 @@ Drift DriftDetector::describe() {
                        .layer = quantity.layer,
                        .weight = quantity.weight,
                        .change = change_of(quantity),
-                       .noise = noise_of(quantity),
+                       .noise = noise_of(quantity) / (1 - quantity.share),
                        .is_outside = quantity.outside.size() >= kOutsideWindows});
   }
   Drift drift = attribute_drift(changes, static_cast<int>(predicted_.devices.size()));

@@ -23,7 +23,7 @@ READERS = {
     "Cluster": ("profiles/cluster_json.cpp",),
     "Plan": ("planner/plan/plan_json.cpp",),
     "Baseline": ("analysis/guard/baseline_json.cpp",),
-    "Freeze trace and event log": ("traces/freeze_trace.cpp",),
+    "Freeze trace and event log": ("traces/freeze_trace.cpp", "traces/drift_event.cpp"),
     "Folder of a run": ("exec/train/stored_run.cpp",),
     "Folder of an ablation": ("analysis/ablation/pair_result.cpp",),
     "Pilot of an ablation": ("analysis/ablation/pilot.cpp",),

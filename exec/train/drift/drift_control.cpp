@@ -106,7 +106,7 @@ Step DriftControl::count_steps_to_come(Step step) const {
   return end - step;
 }
 
-DriftDecision DriftControl::decide(Step step, const FreezeMask& mask) {
+DriftDecision DriftControl::decide(Step step, const FreezeMask& mask, const CostScales& least) {
   const bool caches = parts_.run.plan().cache_frozen_prefix;
   const TransitionOverhead overhead = parts_.replanner.overhead().value_or(TransitionOverhead{});
   const DriftQuestion question{.held = parts_.replanner.held(),
@@ -114,7 +114,10 @@ DriftDecision DriftControl::decide(Step step, const FreezeMask& mask) {
                                .searched = parts_.replanner.find_best(mask, caches),
                                .step = {.clip = options_.config.optimizer.clip_norm > 0},
                                .overhead = overhead};
-  return decide_on_drift(question, {options_.profile, options_.cluster});
+  const ModelProfile least_profile = scaled(profile_, least);
+  const Cluster least_cluster = scaled(cluster_, least);
+  return decide_on_drift(question, {options_.profile, options_.cluster},
+                         {least_profile, least_cluster});
 }
 
 DriftEvent DriftControl::describe(const DriftDecision& decision, Step step) const {
@@ -144,13 +147,14 @@ void DriftControl::follow(Step step) {
     return;
   }
   const SteadyTime start = std::chrono::steady_clock::now();
-  scales_ = with_drift(scales_, *drift_);
+  const CostScales least = with_drift(scales_, drift_->least);
+  scales_ = with_drift(scales_, drift_->now);
   parts_.replanner.renew_costs([this] {
     options_.profile = scaled(profile_, scales_);
     options_.cluster = scaled(cluster_, scales_);
   });
   const FreezeMask mask = parts_.run.plan().mask;
-  const DriftDecision decision = decide(step, mask);
+  const DriftDecision decision = decide(step, mask, least);
   const DriftEvent event = describe(decision, step);
   drift_.reset();
   parts_.recorder.note({step, event});

@@ -53,7 +53,7 @@ class DriftControl {
   StepCosts take_costs(Step step, const StepResult& result);
   std::optional<double> foreign_cores(std::chrono::milliseconds age);
   Step count_steps_to_come(Step step) const;
-  DriftDecision decide(Step step, const FreezeMask& mask);
+  DriftDecision decide(Step step, const FreezeMask& mask, const CostScales& least);
   DriftEvent describe(const DriftDecision& decision, Step step) const;
 
   TrainOptions& options_;

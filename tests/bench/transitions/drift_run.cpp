@@ -38,6 +38,7 @@ using namespace frazil;
 struct Options {
   RunConfig config;
   int percent = 30;
+  int rounds = 3;
   Step steps = 400;
   Step quiet_steps = 2'000;
   int pairs = 10;
@@ -48,7 +49,8 @@ po::options_description describe_flags() {
   return describe_bench_flags(
       {{"run", "configuration, default exec/runs/digits.json; nothing freezes"},
        {"percent", "by which device 1 is slowed, default 30"},
-       {"steps", "of the slowed run, default 400"},
+       {"rounds", "of a slowed run, one that is planned for it and an unwatched one, default 3"},
+       {"steps", "of these runs, default 400"},
        {"quiet-steps", "default 2000"},
        {"pairs", "of runs of 200 steps, default 10; 0: none"},
        {"micro-batch", "samples, default 2"},
@@ -64,6 +66,7 @@ Options read_options(const Flags& flags) {
   options.config.epochs = 1'000;
   options.config.seed = read_seed(flags);
   options.percent = integer_or(flags, "percent", 30, 0, 1'000);
+  options.rounds = integer_or(flags, "rounds", 3, 0, 1'000);
   options.steps = integer_or(flags, "steps", 400, 100, 100'000);
   options.quiet_steps = integer_or(flags, "quiet-steps", 2'000, 0, 10'000'000);
   options.pairs = integer_or(flags, "pairs", 10, 0, 10'000);
@@ -131,36 +134,56 @@ Trained run_timed(const TrainOptions& training, const Dataset& data) {
   return trained;
 }
 
-void print_slowed(const Options& options, const MeasuredProfile& measured, const Dataset& data) {
+// The rates of one round in samples per second, all with device 1 slowed.
+struct Rates {
+  double watched = 0;
+  double unwatched = 0;
+  double best = 0;
+};
+
+Rates take_round(const Options& options, const MeasuredProfile& measured, const Dataset& data) {
   const Step middle = options.steps / 2;
+  const auto rate = [&](const Trained& trained) {
+    return rate_of(trained.times, middle + 30, options.config.batch_size);
+  };
   TrainOptions watched = make_options(options, measured, true, options.steps);
   slow_down(watched, options.percent, middle);
   const Trained drifted = run_timed(watched, data);
-  std::printf("slowed: device 1 takes %d %% longer from step %lld on\n", options.percent,
-              static_cast<long long>(middle));
   print_drifts(drifted.result.trace);
-  TrainOptions kept = make_options(options, measured, false, options.steps);
-  slow_down(kept, options.percent, middle);
-  const Trained unwatched = run_timed(kept, data);
   TrainOptions best = make_options(options, measured, false, options.steps);
   best.cluster.devices[1].time_ppm =
       best.cluster.devices[1].time_ppm * (100 + options.percent) / 100;
   slow_down(best, options.percent, 0);
   const Trained known = run_timed(best, data);
-  const Step settled = middle + 30;
-  const int batch = options.config.batch_size;
-  const double now = rate_of(drifted.times, settled, batch);
-  const double ideal = rate_of(known.times, settled, batch);
-  const double before = rate_of(unwatched.times, settled, batch);
-  std::printf(
-      "  from step %lld on: %s samples/s; without watching %s; best plan for these speeds "
-      "%s; share of that %s (aim: at least 0.95)\n",
-      static_cast<long long>(settled), fixed(now, 1).c_str(), fixed(before, 1).c_str(),
-      fixed(ideal, 1).c_str(), fixed(now / ideal, 3).c_str());
-  std::printf("  plans: %s; then %s; best %s\n",
+  TrainOptions kept = make_options(options, measured, false, options.steps);
+  slow_down(kept, options.percent, middle);
+  const Rates rates{rate(drifted), rate(run_timed(kept, data)), rate(known)};
+  std::printf("  %s; then %s; best %s: %s samples/s, unwatched %s, best %s\n",
               summarize(drifted.result.phases.front().plan).c_str(),
               summarize(drifted.result.phases.back().plan).c_str(),
-              summarize(known.result.phases.back().plan).c_str());
+              summarize(known.result.phases.back().plan).c_str(), fixed(rates.watched, 1).c_str(),
+              fixed(rates.unwatched, 1).c_str(), fixed(rates.best, 1).c_str());
+  return rates;
+}
+
+void print_slowed(const Options& options, const MeasuredProfile& measured, const Dataset& data) {
+  if (options.rounds == 0) return;
+  std::printf("slowed: device 1 takes %d %% longer from step %lld on\n", options.percent,
+              static_cast<long long>(options.steps / 2));
+  std::vector<double> of_best;
+  std::vector<double> of_unwatched;
+  for (int round = 0; round < options.rounds; ++round) {
+    const Rates rates = take_round(options, measured, data);
+    of_best.push_back(rates.watched / rates.best);
+    of_unwatched.push_back(rates.watched / rates.unwatched);
+  }
+  const Spread best = find_spread(of_best);
+  const Spread unwatched = find_spread(of_unwatched);
+  std::printf(
+      "  30 steps after it began: %s of the best plan's throughput (aim: 0.95), %s of an "
+      "unwatched run's\n",
+      to_range_text(best.median, best.least, best.most, 3).c_str(),
+      to_range_text(unwatched.median, unwatched.least, unwatched.most, 3).c_str());
 }
 
 std::string to_line(Step step, const StepCosts& costs, double cores) {

@@ -20,8 +20,9 @@ CostChange make_change(int device, std::optional<int> layer, double factor, bool
 }
 
 void expect_devices(const Drift& drift, const std::vector<double>& devices) {
-  ASSERT_EQ(drift.devices.size(), devices.size());
-  for (std::size_t d = 0; d < devices.size(); ++d) EXPECT_NEAR(drift.devices[d], devices[d], 1e-12);
+  ASSERT_EQ(drift.now.devices.size(), devices.size());
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    EXPECT_NEAR(drift.now.devices[d], devices[d], 1e-12);
 }
 
 TEST(AttributeDrift, GivesTheDeviceWhatAllItsWorkHasChangedBy) {
@@ -30,7 +31,8 @@ TEST(AttributeDrift, GivesTheDeviceWhatAllItsWorkHasChangedBy) {
        make_change(0, 0, 1.1, false), make_change(1, 1, 1.1 * 1.3, false)},
       3);
   expect_devices(drift, {1, 1.3, 1});
-  EXPECT_TRUE(drift.layers.empty());
+  EXPECT_TRUE(drift.now.layers.empty());
+  EXPECT_NEAR(drift.least.devices[1], 1.3 * std::exp(-0.02), 1e-12);
   EXPECT_EQ(drift.what, "device 1 takes 1.30 x");
 }
 
@@ -58,8 +60,9 @@ TEST(AttributeDrift, GivesALayerWhatIsLeftBesideMostOfItsDevice) {
                        make_change(1, 1, 1.0, false, 4), make_change(1, 2, 3.0, true, 1)},
                       2);
   expect_devices(drift, {1, 1});
-  ASSERT_EQ(drift.layers.size(), 1U);
-  EXPECT_NEAR(drift.layers.at(LayerId{2}), 3, 1e-12);
+  ASSERT_EQ(drift.now.layers.size(), 1U);
+  EXPECT_NEAR(drift.now.layers.at(LayerId{2}), 3, 1e-12);
+  EXPECT_NEAR(drift.least.layers.at(LayerId{2}), 3 * std::exp(-0.02), 1e-12);
   EXPECT_EQ(drift.what, "layer 2 takes 3.00 x");
 }
 
@@ -70,7 +73,7 @@ TEST(AttributeDrift, TellsALayerAndADeviceApartWhereBothHaveDrifted) {
                        make_change(1, 1, 1.5, false, 4), make_change(1, 2, 3.0, true, 1)},
                       2);
   expect_devices(drift, {1, 1.5});
-  EXPECT_NEAR(drift.layers.at(LayerId{2}), 2, 1e-12);
+  EXPECT_NEAR(drift.now.layers.at(LayerId{2}), 2, 1e-12);
   EXPECT_EQ(drift.what, "layer 2 takes 2.00 x, device 1 takes 1.50 x");
 }
 
@@ -80,7 +83,7 @@ TEST(AttributeDrift, SaysNothingWhereNothingStandsOut) {
        make_change(1, 1, 1.01, true), make_change(1, 2, 1.0, false)},
       2);
   EXPECT_EQ(drift.what, "");
-  EXPECT_TRUE(drift.layers.empty());
+  EXPECT_TRUE(drift.now.layers.empty());
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace frazil {
 namespace {
 
-Drift drift_of(std::vector<double> devices, std::map<LayerId, double> layers = {}) {
-  return {.devices = std::move(devices), .layers = std::move(layers), .what = {}};
+DriftFactors drift_of(std::vector<double> devices, std::map<LayerId, double> layers = {}) {
+  return {.devices = std::move(devices), .layers = std::move(layers)};
 }
 
 TEST(CostScales, MultiplyOneDriftAfterTheOther) {

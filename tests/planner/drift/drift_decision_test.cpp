@@ -22,6 +22,10 @@ Duration step_of(const Plan& plan, const SlowSecond& slow) {
   return simulate_plan(plan, {slow.profile, slow.cluster}).makespan;
 }
 
+DriftDecision decide(const SlowSecond& slow) {
+  return decide_on_drift(slow.question, {slow.profile, slow.cluster}, {slow.profile, slow.cluster});
+}
+
 TEST(DriftDecision, TakesTheProposalWithTheLeastTimeToCome) {
   SlowSecond slow;
   slow.question.steps = 1'000;
@@ -29,7 +33,7 @@ TEST(DriftDecision, TakesTheProposalWithTheLeastTimeToCome) {
   for (int cut = 1; cut < 6; ++cut) {
     least = std::min(least, step_of(make_chain_plan(6, {cut}, 8), slow));
   }
-  const DriftDecision decision = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  const DriftDecision decision = decide(slow);
   ASSERT_NE(decision.chosen(), nullptr);
   EXPECT_EQ(decision.held_step, step_of(slow.question.held, slow));
   EXPECT_EQ(decision.chosen()->step, least) << "two devices have no better cut";
@@ -41,7 +45,7 @@ TEST(DriftDecision, TakesTheProposalWithTheLeastTimeToCome) {
 TEST(DriftDecision, ReplansFromTheStepOnThatPaysTheTransition) {
   SlowSecond slow;
   slow.question.steps = 1;
-  const DriftDecision once = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  const DriftDecision once = decide(slow);
   ASSERT_NE(once.chosen(), nullptr);
   const Duration saved = once.held_step - once.chosen()->step;
   const Duration transition =
@@ -53,7 +57,7 @@ TEST(DriftDecision, ReplansFromTheStepOnThatPaysTheTransition) {
   const Step even = transition / saved;  // the last step that does not pay
   for (const Step steps : {even, even + 1}) {
     slow.question.steps = steps;
-    const DriftDecision decision = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+    const DriftDecision decision = decide(slow);
     EXPECT_EQ(decision.gain, saved * steps);
     EXPECT_EQ(decision.replans, steps > even);
   }
@@ -63,12 +67,12 @@ TEST(DriftDecision, ComparesTheSearchedPlanWithTheBalancersAndSaysAllFigures) {
   SlowSecond slow;
   slow.question.steps = 1'000;
   slow.question.searched = make_chain_plan(6, {5}, 8);
-  const DriftDecision decision = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  const DriftDecision decision = decide(slow);
   ASSERT_EQ(decision.proposals.size(), 2U) << "both balancers cut alike";
   EXPECT_EQ(decision.proposals[0].by, DriftProposer::kSearch);
   EXPECT_EQ(decision.best, 1U);
   slow.question.searched = decision.proposals[1].plan;
-  const DriftDecision agreed = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  const DriftDecision agreed = decide(slow);
   ASSERT_EQ(agreed.proposals.size(), 1U);
   EXPECT_EQ(agreed.chosen()->by, DriftProposer::kSearch);
   const DriftDecision told{
@@ -81,17 +85,36 @@ TEST(DriftDecision, ComparesTheSearchedPlanWithTheBalancersAndSaysAllFigures) {
                     {.by = DriftProposer::kPartition, .plan = {}, .refused = "no memory"}},
       .best = 0,
       .replans = false,
-      .gain = Duration{1'500'000}};
-  EXPECT_EQ(explain(told, 3),
-            "search saves 0.500 ms in each of 3 steps, the transition takes 2.000 ms; beside it "
-            "diffusion 0.200 ms, partition cannot run");
+      .gain = Duration{1'500'000},
+      .least_gain = Duration{600'000}};
+  EXPECT_EQ(
+      explain(told, 3),
+      "search saves 0.500 ms in each of 3 steps, 0.200 ms at the least drift, the transition takes "
+      "2.000 ms; beside it diffusion 0.200 ms, partition cannot run");
+}
+
+// The drift may be as little as none, and then the held plan is the best.
+TEST(DriftDecision, ReplansOnlyWhereThatPaysAtTheLeastDriftAsWell) {
+  SlowSecond slow;
+  slow.question.steps = 1'000;
+  const Cluster even = make_row({1'000'000, 1'000'000});
+  const DriftDecision decision =
+      decide_on_drift(slow.question, {slow.profile, slow.cluster}, {slow.profile, even});
+  EXPECT_GT(decision.gain, decision.chosen()->transition);
+  const auto even_step = [&](const Plan& plan) {
+    return simulate_plan(plan, {slow.profile, even}).makespan;
+  };
+  EXPECT_EQ(decision.least_gain,
+            (even_step(slow.question.held) - even_step(decision.chosen()->plan)) * 1'000);
+  EXPECT_LT(decision.least_gain, Duration{0});
+  EXPECT_FALSE(decision.replans);
 }
 
 TEST(DriftDecision, KeepsWhatLacksMemoryOutOfTheChoice) {
   SlowSecond slow;
   slow.question.steps = 1'000;
   for (Device& device : slow.cluster.devices) device.memory_limit = Bytes{1'700};
-  const DriftDecision decision = decide_on_drift(slow.question, {slow.profile, slow.cluster});
+  const DriftDecision decision = decide(slow);
   ASSERT_FALSE(decision.proposals.empty());
   EXPECT_FALSE(decision.proposals[0].refused.empty());
   EXPECT_FALSE(decision.replans);
