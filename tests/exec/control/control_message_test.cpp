@@ -165,6 +165,7 @@ TEST(Wire, SurvivesAnyByteOfAJobOrAnAnswerThatChanges) {
                    TimePoint{Duration{9}}}};
   answer.memory.resize(1);
   answer.weight_reads.resize(1);
+  answer.compute = {{DeviceId{1}, Duration{7}}};
   survive_changes(answer, random);
   survive_changes(EvaluationAnswer{{{1, LayerId{3}, 0.5}}, 9}, random);
   survive_changes(std::vector<BlockNumbers>{{BlockId{1}, LayerId{0}, {0.5}}}, random);

@@ -134,6 +134,8 @@ TEST(Measurement, NeverChangesABit) {
   EXPECT_EQ(hash_after_four_steps({.split_backward = true}), expected);
   EXPECT_EQ(hash_after_four_steps({.layers = true, .split_backward = true}), expected);
   EXPECT_EQ(hash_after_four_steps({.slow_layer = 2, .slow_percent = 50}), expected);
+  EXPECT_EQ(hash_after_four_steps({.layers = true, .slow_percent = 50, .slow_device = 1}),
+            expected);
 }
 
 TEST(Measurement, HasASampleOfEveryPhaseOfEveryLayer) {
@@ -147,6 +149,7 @@ TEST(Measurement, HasASampleOfEveryPhaseOfEveryLayer) {
     ++counts[{sample.layer.value, sample.phase}];
     EXPECT_EQ(sample.samples, sample.phase == LayerPhase::kUpdate ? 0 : kSmallMicroBatch);
     EXPECT_GT(sample.duration.count(), 0);
+    EXPECT_EQ(sample.device, DeviceId{sample.layer.value < 3 ? 0 : 1});
   }
   std::map<std::pair<int, LayerPhase>, int> expected{{{kSmallLayers - 1, LayerPhase::kLoss}, 6}};
   for (int l = 0; l < kSmallLayers; ++l) {
@@ -156,6 +159,24 @@ TEST(Measurement, HasASampleOfEveryPhaseOfEveryLayer) {
   }
   EXPECT_EQ(counts, expected);
   EXPECT_TRUE(run.take_layer_samples().empty());
+}
+
+// Known of every step, whether its spans are kept or not.
+TEST(Measurement, HasTheComputeOfEveryDeviceWhichIsThatOfItsSpans) {
+  const PlanShape shape{.cuts = {{3}}};
+  frazil::Run run(make_vit(small_config()), {}, kSeed, devices_of(shape));
+  run.transition_to(make_small_plan(run.structure(), shape));
+  for (const bool records : {true, false}) {
+    const StepResult result = run.step(records ? 0 : 1, 1e-2, small_micro_batches(0, 6), records);
+    ASSERT_EQ(result.compute.size(), 2U);
+    Timeline timeline{.devices = 2, .spans = result.spans};
+    for (const ComputeTime& compute : result.compute) {
+      EXPECT_GT(compute.time, kNoTime);
+      if (records) {
+        EXPECT_EQ(compute.time, busy(timeline, compute.device));
+      }
+    }
+  }
 }
 
 // A runner works by itself on layers in the middle of the model.
