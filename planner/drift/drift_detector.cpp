@@ -158,11 +158,11 @@ double DriftDetector::threshold(std::size_t windows) {
   return known;
 }
 
-// Returns how far from the mean of its baseline a value of the quantity may lie.
-double DriftDetector::noise_of(const Quantity& quantity) {
+// Returns how far from the mean of its baseline the mean of so many values of the quantity may lie.
+double DriftDetector::noise_of(const Quantity& quantity, std::size_t values) {
   const std::size_t count = quantity.baseline.size();
   return threshold(count) * deviation(quantity.baseline) *
-         std::sqrt(1 + 1.0 / static_cast<double>(count));
+         std::sqrt(1.0 / static_cast<double>(values) + 1.0 / static_cast<double>(count));
 }
 
 bool DriftDetector::judge(Quantity& quantity, double value) {
@@ -171,7 +171,7 @@ bool DriftDetector::judge(Quantity& quantity, double value) {
   if (baseline.size() >= kFirstWindows) {
     const double middle = mean(baseline);
     const bool is_one_side = outside.empty() || (outside.back() > middle) == (value > middle);
-    if (std::abs(value - middle) > noise_of(quantity) && is_one_side) {
+    if (std::abs(value - middle) > noise_of(quantity, 1) && is_one_side) {
       outside.push_back(value);
       return outside.size() >= kOutsideWindows;
     }
@@ -217,7 +217,7 @@ Drift DriftDetector::describe() {
                        .layer = quantity.layer,
                        .weight = quantity.weight,
                        .change = change_of(quantity),
-                       .noise = noise_of(quantity) / (1 - quantity.share),
+                       .noise = noise_of(quantity, kOutsideWindows - 1) / (1 - quantity.share),
                        .is_outside = quantity.outside.size() >= kOutsideWindows});
   }
   Drift drift = attribute_drift(changes, static_cast<int>(predicted_.devices.size()));

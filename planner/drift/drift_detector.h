@@ -22,6 +22,7 @@
 // the baseline and is not told.
 // clang-format on
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -84,7 +85,7 @@ class DriftDetector {
   static void accept_outside(Quantity& quantity);
   bool judge(Quantity& quantity, double value);
   double threshold(std::size_t windows);
-  double noise_of(const Quantity& quantity);
+  double noise_of(const Quantity& quantity, std::size_t values);
   double change_of(const Quantity& quantity) const;
   Drift describe();
 
