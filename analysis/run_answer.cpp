@@ -107,10 +107,13 @@ std::string to_text(const RunSummary& run) {
       fmt::format("{}: {}, {} samples in {:.3f} s ({:.3f} s of it in {}), {} samples/s", run.name,
                   count_of(run.steps, "step"), run.samples, seconds(run.total()),
                   seconds(run.transitions), name_transitions(run), text_or_dash(run.rate(), 1));
-  if (run.last_eval) text += fmt::format(", accuracy {:.2f} %", 100 * run.last_eval->accuracy);
-  if (run.last_eval && run.last_eval->validation) {
-    text +=
-        fmt::format(", validation accuracy {:.2f} %", 100 * run.last_eval->validation->accuracy);
+  if (run.last_eval) {
+    const auto& [accuracy, validation] =
+        std::tie(run.last_eval->accuracy, run.last_eval->validation);
+    if (accuracy) text += fmt::format(", accuracy {:.2f} %", 100 * *accuracy);
+    if (validation && validation->accuracy) {
+      text += fmt::format(", validation accuracy {:.2f} %", 100 * *validation->accuracy);
+    }
   }
   text += "\n";
   if (run.interrupted_after) text += tell_interrupted(run) + "\n";
@@ -171,10 +174,10 @@ std::string to_json(const std::vector<RunSummary>& runs) {
     if (const auto notes = list_notes(run); !notes.empty()) item["notes"] = notes;
     if (run.last_eval) {
       item["loss"] = run.last_eval->loss;
-      item["accuracy"] = run.last_eval->accuracy;
+      if (run.last_eval->accuracy) item["accuracy"] = *run.last_eval->accuracy;
       if (const auto& validation = run.last_eval->validation) {
         item["validation_loss"] = validation->loss;
-        item["validation_accuracy"] = validation->accuracy;
+        if (validation->accuracy) item["validation_accuracy"] = *validation->accuracy;
       }
     }
     item["phases"] = phases;

@@ -18,6 +18,11 @@ struct Bin {
 
 double seconds_of(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
 
+std::optional<double> percent_of(std::optional<double> share) {
+  if (!share) return std::nullopt;
+  return 100 * *share;
+}
+
 std::optional<double> pick(const EvalEvent& eval, EvalValue value) {
   switch (value) {
     case EvalValue::kTrainLoss:
@@ -25,12 +30,12 @@ std::optional<double> pick(const EvalEvent& eval, EvalValue value) {
     case EvalValue::kLoss:
       return eval.loss;
     case EvalValue::kAccuracyPercent:
-      return 100 * eval.accuracy;
+      return percent_of(eval.accuracy);
     case EvalValue::kValidationLoss:
       if (eval.validation) return eval.validation->loss;
       break;
     case EvalValue::kValidationAccuracyPercent:
-      if (eval.validation) return 100 * eval.validation->accuracy;
+      if (eval.validation) return percent_of(eval.validation->accuracy);
       break;
   }
   return std::nullopt;

@@ -86,10 +86,12 @@ EvalEvent read_eval(JsonFields& fields) {
   event.epoch = static_cast<int>(fields.required("epoch").integer(0, kMaximumInt));
   event.train_loss = read_real(fields, "train_loss");
   event.loss = read_real(fields, "loss");
-  event.accuracy = fields.required("accuracy").real(0, 1);
+  if (const auto accuracy = fields.optional("accuracy")) event.accuracy = accuracy->real(0, 1);
   if (const auto loss = fields.optional("validation_loss")) {
-    event.validation = PartScore{loss->real(-kLargestReal, kLargestReal),
-                                 fields.required("validation_accuracy").real(0, 1)};
+    event.validation = PartScore{loss->real(-kLargestReal, kLargestReal)};
+    if (event.accuracy) {
+      event.validation->accuracy = fields.required("validation_accuracy").real(0, 1);
+    }
   }
   return event;
 }

@@ -96,7 +96,7 @@ struct CostEvent {
 // Loss and accuracy on the samples of one part of the data.
 struct PartScore {
   double loss = 0;
-  double accuracy = 0;  // 0..1
+  std::optional<double> accuracy = std::nullopt;  // 0..1; none of a model that does not classify
   friend bool operator==(const PartScore&, const PartScore&) = default;
 };
 
@@ -104,7 +104,7 @@ struct EvalEvent {
   int epoch = 0;
   double train_loss = 0;
   double loss = 0;                                     // on the test part
-  double accuracy = 0;                                 // 0..1
+  std::optional<double> accuracy = std::nullopt;       // as in PartScore
   std::optional<PartScore> validation = std::nullopt;  // on the part that decisions use
   friend bool operator==(const EvalEvent&, const EvalEvent&) = default;
 };

@@ -35,6 +35,12 @@ struct MemberWriter {
   Step step = 0;
   std::size_t blocks = 0;
 
+  std::string accuracy_text(const std::string& key, std::optional<double> accuracy) const {
+    if (!accuracy) return "";
+    ENSURE(!(*accuracy < 0 || *accuracy > 1), "an accuracy is a share, 0 to 1");
+    return fmt::format(R"(,"{}":{})", key, real_text(*accuracy, key, step));
+  }
+
   std::string operator()(const MaskEvent& event) const {
     ENSURE(static_cast<std::size_t>(event.mask.blocks()) == blocks && blocks > 0,
            "a mask has one bit per block of its trace");
@@ -76,19 +82,15 @@ struct MemberWriter {
   }
   std::string operator()(const EvalEvent& event) const {
     ensure_counts({event.epoch});
-    ENSURE(!(event.accuracy < 0 || event.accuracy > 1), "an accuracy is a share, 0 to 1");
-    std::string validation;
+    std::string more = accuracy_text("accuracy", event.accuracy);
     if (event.validation) {
-      const auto& [loss, accuracy] = *event.validation;
-      ENSURE(!(accuracy < 0 || accuracy > 1), "an accuracy is a share, 0 to 1");
-      validation = fmt::format(R"(,"validation_loss":{},"validation_accuracy":{})",
-                               real_text(loss, "validation_loss", step),
-                               real_text(accuracy, "validation_accuracy", step));
+      more += fmt::format(R"(,"validation_loss":{})",
+                          real_text(event.validation->loss, "validation_loss", step)) +
+              accuracy_text("validation_accuracy", event.validation->accuracy);
     }
-    return fmt::format(R"("kind":"eval","epoch":{},"train_loss":{},"loss":{},"accuracy":{}{})",
-                       event.epoch, real_text(event.train_loss, "train_loss", step),
-                       real_text(event.loss, "loss", step),
-                       real_text(event.accuracy, "accuracy", step), validation);
+    return fmt::format(R"("kind":"eval","epoch":{},"train_loss":{},"loss":{}{})", event.epoch,
+                       real_text(event.train_loss, "train_loss", step),
+                       real_text(event.loss, "loss", step), more);
   }
   std::string operator()(const SignalsEvent& event) const {
     std::string members;

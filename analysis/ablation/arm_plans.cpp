@@ -84,14 +84,4 @@ Plan make_pipe_transformer_step_plan(Setting setting, const SearchOptions& optio
   return plan;
 }
 
-int count_replicas(const Plan& plan) {
-  int most = parallel_shape(plan).replicas;
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) {
-      most = std::max(most, static_cast<int>(stage.devices.size()));
-    }
-  }
-  return most;
-}
-
 }  // namespace frazil

@@ -37,9 +37,4 @@ ArmPlan find_first_plan(ArmFacts::First first, Setting setting, const SearchOpti
 // all arms have to add gradients alike. Throws InfeasibleError where its planner has no answer.
 Plan make_pipe_transformer_step_plan(Setting setting, const SearchOptions& options);
 
-// Returns the most replicas of a layer that a plan has: its pipelines on devices of their own, or
-// the devices of a stage that shares them. It is the least bound (SearchOptions::max_replicas)
-// under which a search can find the plan.
-int count_replicas(const Plan& plan);
-
 }  // namespace frazil

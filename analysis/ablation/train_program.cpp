@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/ablation/arm_plans.h"
+#include "planner/prediction/plan_notation.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/text_file.h"
@@ -51,7 +51,8 @@ class LogReader {
       if (const auto* to = std::get_if<TransitionEvent>(&event.what)) add(*to);
       if (const auto* step = std::get_if<StepEvent>(&event.what)) add(step->time);
       if (const auto* eval = std::get_if<EvalEvent>(&event.what)) {
-        result_.curve.push_back({eval->epoch, point_.wall, point_.device, eval->accuracy});
+        result_.curve.push_back(
+            {eval->epoch, point_.wall, point_.device, eval->accuracy.value_or(0)});
       }
     }
   }
@@ -108,7 +109,12 @@ PairResult read_trained(const ArmSeed& pair, const PairFiles& files, int devices
   const std::string text = read_text_file(files.answer());
   (void)parse_json(text, name);
   try {
-    take_answer(TrainJson::parse(text), result);
+    const TrainJson answer = TrainJson::parse(text);
+    if (!answer.contains("accuracy")) {
+      throw InputError(name, 0, "a model without an accuracy",
+                       "one that classifies, for arms are judged by theirs");
+    }
+    take_answer(answer, result);
   } catch (const TrainJson::exception& error) {
     throw InputError(name, 0, fmt::format("an answer of `frazil train` with {}", error.what()),
                      "one of this version");

@@ -42,8 +42,8 @@ std::vector<Tile> make_tiles(const std::vector<RunSummary>& runs) {
       {"samples per second", [](const RunSummary& run) { return rate_text(run.rate()); }},
       {"accuracy",
        [](const RunSummary& run) {
-         if (!run.last_eval) return std::string("–");
-         return number_text(100 * run.last_eval->accuracy, 2) + " %";
+         if (!run.last_eval || !run.last_eval->accuracy) return std::string("–");
+         return number_text(100 * *run.last_eval->accuracy, 2) + " %";
        }},
       {"prediction off by", [](const RunSummary& run) {
          const std::string text = number_text(percent(run.prediction_error()), 1);
@@ -66,7 +66,7 @@ void add_score(const std::optional<PartScore>& score, std::vector<std::string>& 
   std::optional<double> accuracy;
   if (score) {
     loss = score->loss;
-    accuracy = 100 * score->accuracy;
+    if (score->accuracy) accuracy = 100 * *score->accuracy;
   }
   row.push_back(number_text(loss, 4));
   row.push_back(number_text(accuracy, 2));

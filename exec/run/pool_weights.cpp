@@ -16,8 +16,9 @@ namespace frazil {
 namespace {
 
 // Whether the last dimension holds a score of each class for each label: of a sample or of a token.
+// A number is no class.
 bool are_scores(const at::Tensor& output, const at::Tensor& labels) {
-  return output.dim() == labels.dim() + 1 &&
+  return !labels.is_floating_point() && output.dim() == labels.dim() + 1 &&
          output.sizes().slice(0, labels.sizes().size()) == labels.sizes();
 }
 

@@ -140,10 +140,10 @@ class Run {
 
   // Returns the layer samples of all devices since the last call.
   std::vector<LayerSample> take_layer_samples();
-  // The mean loss and, of a classifier, the share of right answers.
+  // The mean loss and the share of right answers; none of a model that does not classify.
   struct Evaluation {
     double loss = 0;
-    double accuracy = 0;
+    std::optional<double> accuracy = std::nullopt;
   };
   // Evaluates `samples`, which members know as `part`, in eval mode, each layer on its first
   // holder.

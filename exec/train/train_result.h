@@ -20,9 +20,9 @@ namespace frazil {
 struct TrainResult {
   FreezeTrace trace;
   std::vector<TrainPhase> phases;
-  double loss = 0;  // on the test part, after the last step
-  double accuracy = 0;
-  std::optional<Validation> validation;  // after the last step; none without samples
+  double loss = 0;                                // on the test part, after the last step
+  std::optional<double> accuracy = std::nullopt;  // of a model that classifies
+  std::optional<Validation> validation;           // after the last step; none without samples
   std::int64_t test_samples = 0;
   Duration training_time{0};  // steps and transitions; not evaluation
   // From the first step of this process to the last with all that lies between, but for evaluations

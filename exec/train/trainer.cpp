@@ -237,7 +237,8 @@ class Training {
       return run_.evaluate(samples, config_.micro_batch_size, SamplePart::kValidation);
     });
     refuse_non_finite(done, own, "validation");
-    scores_.validation = result_.validation = {done, own.loss, own.accuracy, samples.count()};
+    scores_.validation =
+        result_.validation = {done, own.loss, own.accuracy.value_or(0), samples.count()};
     if (!config_.freeze.decorators.guard) clock_.leave_out(since(start));
     return PartScore{own.loss, own.accuracy};
   }

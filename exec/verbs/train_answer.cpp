@@ -56,11 +56,11 @@ nlohmann::ordered_json to_answer(const CacheReport& cache) {
 
 nlohmann::ordered_json to_answer(const TrainResult& result) {
   nlohmann::ordered_json answer;
-  answer["accuracy"] = result.accuracy;
+  if (result.accuracy) answer["accuracy"] = *result.accuracy;
   answer["loss"] = result.loss;
   if (result.validation) {
-    answer["validation"] = {{"accuracy", result.validation->accuracy},
-                            {"loss", result.validation->loss}};
+    if (result.accuracy) answer["validation"]["accuracy"] = result.validation->accuracy;
+    answer["validation"]["loss"] = result.validation->loss;
   }
   answer["test_samples"] = result.test_samples;
   answer["training_time_ns"] = result.training_time.count();
@@ -94,6 +94,17 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   return answer;
 }
 
+// A model that does not classify has a loss alone.
+std::string tell_scores(const TrainResult& result) {
+  const auto percent = [](double share) { return fixed(100 * share, 2) + " %"; };
+  if (!result.accuracy) {
+    return "test loss " + fixed(result.loss, 4) +
+           (result.validation ? ", validation loss " + fixed(result.validation->loss, 4) : "");
+  }
+  return "test accuracy " + percent(*result.accuracy) + ", loss " + fixed(result.loss, 4) +
+         (result.validation ? ", validation accuracy " + percent(result.validation->accuracy) : "");
+}
+
 std::string print_phases(const TrainResult& result) {
   Table table{{"from step", "mask", "plan", "predicted samples/s", "measured samples/s",
                "predicted / measured time"},
@@ -105,14 +116,9 @@ std::string print_phases(const TrainResult& result) {
                           summarize(phase.plan), fixed(predicted, 0), fixed(measured, 0),
                           measured > 0 ? fixed(measured / predicted, 3) : "-"});
   }
-  return (table.rows.empty() ? "" : to_text(table)) + "test accuracy " +
-         fixed(100 * result.accuracy, 2) + " %, loss " + fixed(result.loss, 4) +
-         (result.validation
-              ? ", validation accuracy " + fixed(100 * result.validation->accuracy, 2) + " %"
-              : "") +
-         ", training time " + fixed(seconds(result.training_time), 2) + " s, state " +
-         hash_text(result.weight_hash) + "\n" +
-         (result.cache ? to_text(*result.cache) + "\n" : "") +
+  return (table.rows.empty() ? "" : to_text(table)) + tell_scores(result) + ", training time " +
+         fixed(seconds(result.training_time), 2) + " s, state " + hash_text(result.weight_hash) +
+         "\n" + (result.cache ? to_text(*result.cache) + "\n" : "") +
          (result.regret ? tell_regret(*result.regret) + "\n" : "") +
          (result.foreign_cores
               ? "other programs kept " + fixed(*result.foreign_cores, 2) + " cores busy meanwhile\n"

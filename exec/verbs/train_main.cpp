@@ -144,8 +144,9 @@ class Telling {
         now.step * config_.batch_size,
         "epoch " + std::to_string(now.epoch) + ", loss " + fixed(now.loss, 3) +
             (now.accuracy ? ", accuracy " + fixed(100 * *now.accuracy, 1) + " %" : "") +
-            (now.validation ? ", validation " + fixed(100 * now.validation->accuracy, 1) + " %"
-                            : ""));
+            (now.accuracy && now.validation
+                 ? ", validation " + fixed(100 * now.validation->accuracy, 1) + " %"
+                 : ""));
   }
   void end() {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -23,7 +23,9 @@ struct ParallelShape {
   bool both_ways = false;             // pipelines run both ways through the same devices
 };
 ParallelShape parallel_shape(const Plan& plan);
-// Returns the most pipelines, or devices of a stage: what SearchOptions::max_replicas limits.
+// Returns the most replicas of a layer that a plan has: its pipelines on devices of their own, or
+// the devices of a stage that shares them. It is the least bound (SearchOptions::max_replicas)
+// under which a search can find the plan.
 int count_replicas(const Plan& plan);
 // Returns the numbers of devices as "4", or "4/3" if pipelines differ.
 std::string pipeline_devices_text(const ParallelShape& shape);

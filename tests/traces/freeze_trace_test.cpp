@@ -85,6 +85,16 @@ TEST(FreezeTrace, TellsThePlansBatchWhereItIsNotThatOfTheRun) {
   EXPECT_THROW((void)parse_freeze_trace(none, "run.jsonl"), InputError);
 }
 
+TEST(FreezeTrace, HasNoAccuracyOfAModelThatDoesNotClassify) {
+  FreezeTrace trace;
+  trace.blocks = {"all"};
+  trace.open = true;
+  trace.events = {{5, EvalEvent{.epoch = 1, .loss = 0.5, .validation = PartScore{0.25}}}};
+  const std::string text = to_jsonl(trace);
+  EXPECT_EQ(text.find("accuracy"), std::string::npos) << text;
+  EXPECT_EQ(parse_freeze_trace(text, "log.jsonl"), trace);
+}
+
 // The event is written some steps after the checkpoint was taken.
 TEST(FreezeTrace, KeepsTheStepOfACheckpoint) {
   FreezeTrace trace;
@@ -280,6 +290,9 @@ TEST(FreezeTrace, RefusesBadTracesWithTheirLine) {
        2, "validation_accuracy"},
       {after_header(R"({"step":5,"kind":"eval","epoch":0,"train_loss":1,"loss":1,"accuracy":1,)"
                     R"("validation_accuracy":1})"),
+       2, "validation_accuracy"},
+      {after_header(R"({"step":5,"kind":"eval","epoch":0,"train_loss":1,"loss":1,)"
+                    R"("validation_loss":1,"validation_accuracy":1})"),
        2, "validation_accuracy"},
       {after_header(R"({"step":5,"kind":"signals","signals":{"loss":1e999}})"), 2, "run.jsonl:2"},
       {after_header(R"({"step":5,"kind":"signals","signals":{"loss":"low"}})"), 2, "loss"},

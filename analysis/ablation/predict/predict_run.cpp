@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/prediction/plan_notation.h"
 #include "planner/trajectory/trajectory_candidates.h"
 #include "profiles/error.h"
 

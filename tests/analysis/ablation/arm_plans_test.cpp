@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/prediction/plan_notation.h"
 #include "planner/search/rank_plans.h"
 #include "tests/support/sample_models.h"
 

@@ -98,7 +98,7 @@ TEST(Summary, SumsThePhasesOfARun) {
   EXPECT_DOUBLE_EQ(second.predicted_rate().value(), 160 / 0.100);
   EXPECT_DOUBLE_EQ(run.prediction_error().value(), 0.2);
   EXPECT_DOUBLE_EQ(run.rate().value(), 320 / 0.381);
-  EXPECT_DOUBLE_EQ(run.last_eval.value().accuracy, 0.9);
+  EXPECT_DOUBLE_EQ(run.last_eval.value().accuracy.value(), 0.9);
 }
 
 TEST(Summary, HasNoRatioWithoutMeasuredSteps) {

@@ -141,6 +141,21 @@ TEST(CountedLabels, AreTheOnlyOnesThatMayBeRight) {
   EXPECT_EQ(run_on(model)->evaluate(judged, 4).accuracy, expected);
 }
 
+TEST(CountedLabels, OfNumbersHaveALossAndNoAccuracy) {
+  ModelSpec model = make_counting_model();
+  model.layers.back().count_labels = {};
+  model.layers.back().loss = [](const Tensors& outputs, const at::Tensor& labels) {
+    return (outputs.at(0).select(-1, 0) - labels).square().mean();
+  };
+  frazil::Run run(model, descend_plainly(), 7, 1);
+  run.transition_to(make_small_plan(run.structure(), {}));
+  Samples samples = join(small_micro_batches(0, 6, 1));
+  samples.labels = samples.labels.to(at::kFloat);
+  const frazil::Run::Evaluation found = run.evaluate(samples, 4);
+  EXPECT_EQ(found.accuracy, std::nullopt);
+  EXPECT_GT(found.loss, 0);
+}
+
 TEST(CountedLabels, OfWhichNoneCountsChangeNothingWhateverTheScores) {
   ModelSpec model = make_counting_model();
   ParameterSpec& bias = model.layers.back().parameters.back();

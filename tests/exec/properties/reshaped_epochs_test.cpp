@@ -222,7 +222,7 @@ ReshapedCourse take_course(const std::vector<FreezeMask>& masks, const ReshapedO
     course.epochs.push_back(fed.take());
     const Run::Evaluation evaluation = run.evaluate(test, kSmallMicroBatch);
     course.evaluations.push_back(std::bit_cast<std::uint64_t>(evaluation.loss));
-    course.evaluations.push_back(std::bit_cast<std::uint64_t>(evaluation.accuracy));
+    course.evaluations.push_back(std::bit_cast<std::uint64_t>(evaluation.accuracy.value()));
     course.tests.push_back(fed.take());
     if (cache) course.kept.push_back(cache->counts());
   }

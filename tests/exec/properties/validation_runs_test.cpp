@@ -128,7 +128,7 @@ TEST_F(ValidatedRun, TellsWhatItsDecisionsWereMadeBy) {
     EXPECT_NE(eval->validation->loss, eval->loss);
     if (event.step < result.trace.steps) continue;
     EXPECT_EQ(result.validation,
-              (Validation{event.step, eval->validation->loss, eval->validation->accuracy}));
+              (Validation{event.step, eval->validation->loss, eval->validation->accuracy.value()}));
   }
   EXPECT_EQ(evaluations, 6);
   EXPECT_EQ(shown, result.validation);
