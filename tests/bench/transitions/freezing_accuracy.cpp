@@ -123,7 +123,7 @@ void train_once(const RunConfig& config, int devices, Course& course) {
   const auto start = std::chrono::steady_clock::now();
   const TrainResult result = train(options, data);
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  course.accuracies.push_back(100 * result.accuracy);
+  course.accuracies.push_back(100 * result.accuracy.value());
   course.frozen.push_back(find_frozen_percent(options.profile, result));
   course.seconds.push_back(time.count());
   std::fprintf(stderr, "seed %llu, %s: %.2f %%, masks", (unsigned long long)config.seed,

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "analysis/ablation/predict/compute_limit.h"
+#include "planner/prediction/plan_notation.h"
 #include "tests/support/mask_of.h"
 #include "tests/support/sample_models.h"
 #include "tests/support/sanitizer.h"
