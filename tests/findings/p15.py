@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-# `train` without --plan runs what `plan` ranks first for the same files, with the same --schedules, when it begins and when blocks freeze.
+# `train` without --plan runs what `plan` ranks first for the same files, with the same --schedules: when it begins, and, with "replan": "greedy",
+# when blocks freeze. (Without that word a run that freezes follows `plan --forecast`: tests/exec/verbs/planned_runs_test.cpp.)
 import json
 import pathlib
 import sys
@@ -43,7 +44,7 @@ def write_slow(training):
     (training.folder / "slow.json").write_text(json.dumps(profile))
     (training.folder / "tight.json").write_text(json.dumps(cluster))
     (training.folder / "masks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (head, *masks)))
-    training.write_run("frozen.json", epochs=5, freeze={"policy": {"kind": "trace", "path": "masks.jsonl"}})
+    training.write_run("frozen.json", epochs=5, replan="greedy", freeze={"policy": {"kind": "trace", "path": "masks.jsonl"}})
 
 
 def check_replanned(training):

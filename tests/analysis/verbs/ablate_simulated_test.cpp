@@ -130,7 +130,7 @@ TEST_F(AblateSimulated, RefusesInOneSentence) {
     std::string said;
   };
   const std::vector<Row> rows = {
-      {"--forecast trace.jsonl --batch 8", "expected it, for arms are predicted"},
+      {"--forecast trace.jsonl --batch 8", "found --forecast, expected it with --simulate alone"},
       {"--simulate --batch 8", "--forecast"},
       {"--simulate --forecast trace.jsonl", "--batch"},
       {"--simulate --forecast model.json --batch 8", "model.json:1"},

@@ -20,7 +20,7 @@ if [ "$accuracy" = hangs ]; then
 fi
 mkdir -p "$out"
 header='"format":"frazil.freeze_trace","version":1,"model_hash":"0123456789abcdef",'
-header+='"blocks":["a","b","c","d"],"steps":4,"open":true,"batch_size":8,"provenance":{}'
+header+='"blocks":["block0","block1","block2","block3"],"steps":4,"open":true,"batch_size":8,"provenance":{}'
 first='{"step":0,"kind":"mask","mask":"1111"}'
 second='{"step":2,"kind":"mask","mask":"0011"}'
 printf '{%s}\n%s\n%s\n' "$header" "$first" "$second" > "$out/trace.jsonl"

@@ -127,8 +127,8 @@ TEST_F(ValidatedRun, TellsWhatItsDecisionsWereMadeBy) {
     ASSERT_TRUE(eval->validation);
     EXPECT_NE(eval->validation->loss, eval->loss);
     if (event.step < result.trace.steps) continue;
-    EXPECT_EQ(result.validation,
-              (Validation{event.step, eval->validation->loss, eval->validation->accuracy.value()}));
+    EXPECT_EQ(result.validation, (Validation{event.step, eval->validation->loss,
+                                             eval->validation->accuracy.value(), 16}));
   }
   EXPECT_EQ(evaluations, 6);
   EXPECT_EQ(shown, result.validation);
