@@ -251,12 +251,16 @@ if(sanitizer STREQUAL "thread")
 elseif(sanitizer)
   set(unsanitized
     planner_bounds_tests/OrderBound.IsNeverAboveTheSimulatedStepNorRejectsAPlanThatFits
+    planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsOfRecordedNoise
+    planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsWithout
     planner_partition_tests/GraphPartition.IsNeverWorseWithMoreDevicesNorWithLittleToLookAt
     planner_partition_tests/PublishedOptima.AreNeverWorseWithMoreDevicesAndSayWhyTheOthersIdle
     planner_partition_tests/ReplicatedPartition.IsNeverWorseWithMoreMachines
     planner_prediction_tests/BoundsBruteForce.NoOrderTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfMoreMicroBatchesTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfThreeMicroBatchesOverThreeStagesTakesLessThanItsBounds
+    planner_reproduce_tests/OwnTables
+    planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
     planner_reproduce_tests/ReproduceSailor.APlansOwnMeasurementsHaveNoSayInItsPrediction
     planner_reproduce_tests/ReproduceSailor.AnswersTheSameAsAProgramInJsonAndInATable
     planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
