@@ -31,7 +31,18 @@ at::Tensor scaled_loss(const LayerSpec& layer, const Tensors& outputs, const at:
   return layer.loss(outputs, labels) * scale;
 }
 
-void drop_graph(Tensors& outputs) {
+// Returns what of a layer's gradients a forward is to keep: nothing if it will be run again, unless
+// its kernels follow what is wanted.
+LayerActivity choose_kept(const LayerSpec& layer, LayerActivity activity, bool keeps) {
+  if (!keeps && !layer.follows_gradients)
+    activity.input_gradient = activity.weight_gradient = false;
+  return activity;
+}
+
+// Lets go of outputs that nobody reads any more, and of the graph of a forward that keeps nothing.
+void let_go(Tensors& outputs, bool keeps, int readers) {
+  if (readers == 0) outputs.clear();
+  if (keeps) return;
   for (at::Tensor& output : outputs) output = output.detach();
 }
 
@@ -110,10 +121,8 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
   for (std::size_t i = first; i < places_.size(); ++i) {
     const Place& place = places_[i];
     const SteadyTime start = recorder_.now();
-    LayerActivity activity = activity_.layers[place.layer.index()];
-    if (!keeps && !model_.layers[place.layer.index()].follows_gradients) {
-      activity.input_gradient = activity.weight_gradient = false;
-    }
+    const LayerActivity activity = choose_kept(model_.layers[place.layer.index()],
+                                               activity_.layers[place.layer.index()], keeps);
     const auto old = weights.find(place.layer);
     const Tensors& parameters =
         old == weights.end() ? state_.at(place.layer).parameters : old->second;
@@ -136,13 +145,12 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
       LayerGraph* const graph = has_backward ? &layer : nullptr;
       forwarded.losses.push_back(add_loss(place, saved.data, outputs[i], graph));
     }
-    if (!keeps) drop_graph(outputs[i]);
     if (has_backward) {
       const std::int64_t stash = meter ? count_stash(*meter, call.inputs, outputs[i]) : 0;
       recorder_.memory().change(MemoryKind::kStash, stash);
       saved.layers.push_back({std::move(layer), stash});
     }
-    if (readers[i] == 0) outputs[i].clear();
+    let_go(outputs[i], keeps, readers[i]);
   }
   return forwarded;
 }
