@@ -3,9 +3,8 @@
 # handwritten digits under a memory limit at which the unfrozen model takes two stages (all arms, 8 seeds), and on a
 # pre-trained encoder that learns to judge film reviews (the best plan without freezing and all of it, 2 seeds).
 #   examples/ablation.sh [--soak] [FOLDER]     results go to FOLDER, default ablation/
-# About 40 minutes on two idle cores. With --soak the encoder takes four arms under 8 seeds, then all arms for two epochs
-# under 2 seeds: some hours. What has finished in FOLDER is not run again, so the same command goes on in another sitting.
-# The encoder takes PyTorch, transformers and two packages of PyPI (examples/requirements.txt); without them it is left out.
+# On two idle cores three seeds of the digits took 2 minutes; the whole has not been timed. With --soak the encoder takes
+# four arms under 8 seeds, then all arms for two epochs under 2 seeds. What has finished in FOLDER is not run again. The encoder takes PyTorch, transformers and two packages of PyPI (examples/requirements.txt); without them it is left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=2 arms=unfrozen,all soak=

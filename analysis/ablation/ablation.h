@@ -14,8 +14,7 @@
 
 namespace frazil {
 
-// An accuracy without freezing, and how it was judged: "freezing brought nothing here" is said of
-// an ablation whose control `shorter` is itself non-inferior to `unfrozen`.
+// These words are said of an ablation whose control `shorter` is itself non-inferior to `unfrozen`.
 inline constexpr const char* kBroughtNothing = "freezing brought nothing here";
 
 struct ArmRow {

@@ -1,10 +1,10 @@
 #pragma once
 // Samples of safetensors files, mapped and never read as a whole, so that they may be larger than
-// memory. A file holds the inputs of a model, each [n, ...] in float32, int64 or bool, and `labels`; the
-// text "inputs" of its metadata names the inputs, separated by commas, and may be left out if there
-// is one. A file with the names of the model's inputs may have them in any order; other names stand
-// for the inputs in the order in which the model reads them. The files of a part follow one
-// another: sample 0 of the second file comes behind the last one of the first.
+// memory. A file holds the inputs of a model, each [n, ...] in float32, int64 or bool, and
+// `labels`; the text "inputs" of its metadata names the inputs, separated by commas, and may be
+// left out if there is one. A file with the names of the model's inputs may have them in any order;
+// other names stand for the inputs in the order in which the model reads them. The files of a part
+// follow one another: sample 0 of the second file comes behind the last one of the first.
 
 #include <string>
 #include <vector>

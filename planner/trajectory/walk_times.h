@@ -3,7 +3,8 @@
 // Times a walk through the segments of a training: which plan is held in each segment, and what is
 // cached of the frozen prefix meanwhile. Steps, transitions and caches cost what
 // plan_trajectory.h says of them, so that the walk of a planned trajectory takes its total to the
-// nanosecond; but a walk may be any, such as that of a planner that follows a rule of its own. A walk's time has three parts, which add up to it:
+// nanosecond; but a walk may be any, such as that of a planner that follows a rule of its own. A
+// walk's time has three parts, which add up to it:
 //   steps         every step as if its cache were full
 //   filling       what steps that fill a cache take more than reading it would
 //   transitions   moving state from plan to plan, and the overhead

@@ -44,8 +44,8 @@ TEST(OwnRuns, TakeWhatTheirTrajectoryTakesWherePipelinesAreOneDeviceLong) {
                        .store = make_own_store(training)});
   const OwnRuns runs = plan_own_runs(training);
   EXPECT_EQ(runs.elastic.parts.total(), planned.best.total + start_time());
-  // The fastest schedule cuts the model in two chunks on its one device, which cannot cache a prefix
-  // that reaches into the second: the run leaves it for one that does not.
+  // The fastest schedule cuts the model in two chunks on its one device, which cannot cache a
+  // prefix that reaches into the second: the run leaves it for one that does not.
   EXPECT_EQ(runs.elastic.transitions, 1);
   EXPECT_TRUE(runs.elastic.plans.starts_with("1 x 16 ")) << runs.elastic.plans;
   EXPECT_LT(runs.elastic.parts.total(), runs.fixed.parts.total());
