@@ -4,7 +4,8 @@
 # pre-trained encoder that learns to judge film reviews (the best plan without freezing and all of it, 2 seeds).
 #   examples/ablation.sh [--soak] [FOLDER]     results go to FOLDER, default ablation/
 # On two idle cores three seeds of the digits took 2 minutes; the whole has not been timed. With --soak the encoder takes
-# four arms under 8 seeds, then all arms for two epochs under 2 seeds. What has finished in FOLDER is not run again. The encoder takes PyTorch, transformers and two packages of PyPI (examples/requirements.txt); without them it is left out.
+# four arms under 8 seeds, then all arms for two epochs under 2 seeds. What has finished in FOLDER is not run again.
+# The encoder takes PyTorch, transformers and two packages of PyPI (examples/requirements.txt); without them it is left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=2 arms=unfrozen,all soak=
