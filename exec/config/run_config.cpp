@@ -224,6 +224,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
     }
   }
   take(fields, "epochs", 1, kLargestCount, config.epochs);
+  take(fields, "evaluation_epochs", 1, kLargestCount, config.evaluation_epochs);
   const Given batch = take(fields, "batch_size", 1, kLargestCount, config.batch_size);
   config.batch_growth = static_cast<BatchGrowth>(take_name(fields, "batch_growth", kBatchGrowths));
   const Given micro_batch =

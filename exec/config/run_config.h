@@ -9,8 +9,8 @@
 //    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9,
 //                  "beta2": 0.999, "epsilon": 1e-8, "schedule": "cosine", "warm_up_steps": 0,
 //                  "clip_norm": 0, "groups": []},
-//    "epochs": 20, "batch_size": 32, "batch_growth": "none", "micro_batch_size": 8, "seed": 1,
-//    "replan": "trajectory", "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
+//    "epochs": 20, "evaluation_epochs": 1, "batch_size": 32, "batch_growth": "none",
+//    "micro_batch_size": 8, "seed": 1, "replan": "trajectory", "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
 //    "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
 //    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}, "drift": {"kind": "off"}}
 // - "model", "data" and "optimizer" take the keys of their kind alone; exec/models/choice/ has those
@@ -26,9 +26,10 @@
 //   by name (exec/state/parameter_groups.h). What a group leaves out is that of the optimizer.
 // - "data": {"kind": "tensors", "train": [...], "test": [...], "validation": [...], "normalization":
 //   {"mean": [...], "deviation": [...]}} reads safetensors files (exec/data/tensor_samples.h).
+// - "evaluation_epochs": 5 evaluates after every fifth epoch, and after the last, in place of each.
 // - "validation_percent" of the training samples, chosen by the run's seed, are not trained on:
-//   each epoch ends with an evaluation over these samples, which a validation guard reads; a run
-//   with a guard must have some. Nothing is decided by the test samples.
+//   each evaluation takes these samples too, which a validation guard reads; a run with a guard
+//   must have some. Nothing is decided by the test samples.
 // - "batch_growth": "with-pipelines" lets each pipeline keep its share of the batch, as in
 //   PipeTransformer: with g times the pipelines that the run began with, a step takes g batches,
 //   and counts as g steps of the schedules for learning rate and freezing. Such a run learns by its
@@ -111,7 +112,8 @@ struct RunConfig {
   DataConfig data;
   OptimizerConfig optimizer;
   int epochs = 20;
-  int batch_size = 32;  // samples of a step; if the batch grows, of the first plan's step
+  int evaluation_epochs = 1;  // from one evaluation to the next; the last epoch ends with one
+  int batch_size = 32;        // samples of a step; if the batch grows, of the first plan's step
   BatchGrowth batch_growth = BatchGrowth::kNone;
   int micro_batch_size = 8;
   std::uint64_t seed = 1;

@@ -95,6 +95,9 @@ std::string to_json(const RunConfig& config) {
   if (!config.init_from.empty()) {
     members.emplace_back("init_from", json_string(config.init_from));
   }
+  if (config.evaluation_epochs != 1) {
+    members.emplace_back("evaluation_epochs", std::to_string(config.evaluation_epochs));
+  }
   if (config.deadline_seconds) {
     members.emplace_back("deadline_seconds", number_text(*config.deadline_seconds));
   }

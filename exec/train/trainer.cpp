@@ -243,8 +243,11 @@ class Training {
     return PartScore{own.loss, own.accuracy};
   }
 
+  bool evaluates_after(int epochs) const { return epochs % config_.evaluation_epochs == 0; }
+
   void end_epoch(Step done) {
     recorder_.end_stretch();
+    if (done < steps_ && !evaluates_after(scores_.epoch + 1)) return;
     const std::optional<PartScore> validation = evaluate(done);
     const double loss = scores_.epoch_loss / static_cast<double>(scores_.epoch_samples);
     recorder_.note(

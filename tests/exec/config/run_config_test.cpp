@@ -36,8 +36,8 @@ TEST(RunConfig, ReadsEveryKey) {
              "validation_percent": 90},
     "optimizer": {"kind": "sgd", "learning_rate": 0.1, "weight_decay": 0, "momentum": 0.5,
                   "cosine": false, "warm_up_steps": 1000000000, "clip_norm": 1.5},
-    "epochs": 7, "batch_size": 40, "batch_growth": "with-pipelines", "micro_batch_size": 10,
-    "seed": 9007199254740992, "replan": "greedy",
+    "epochs": 7, "evaluation_epochs": 3, "batch_size": 40, "batch_growth": "with-pipelines",
+    "micro_batch_size": 10, "seed": 9007199254740992, "replan": "greedy",
     "freeze": {"alpha": 0.333333, "start_epoch": 11, "interval_epochs": 2},
     "reduction": "fast", "message_order": "as-sent", "deadline_seconds": 2.5})");
   const RunConfig expected{
@@ -63,6 +63,7 @@ TEST(RunConfig, ReadsEveryKey) {
                     .warm_up_steps = 1'000'000'000,
                     .clip_norm = 1.5},
       .epochs = 7,
+      .evaluation_epochs = 3,
       .batch_size = 40,
       .batch_growth = BatchGrowth::kWithPipelines,
       .micro_batch_size = 10,
@@ -251,6 +252,7 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
   const std::vector<BadInput> cases{
       {R"("epochs": 0)", "`0` at $.epochs", counts},
       {R"("epochs": 2.5)", "`2.5` at $.epochs", counts},
+      {R"("evaluation_epochs": 0)", "`0` at $.evaluation_epochs", counts},
       {R"("batch_size": 1048577)", "`1048577` at $.batch_size", counts},
       {R"("micro_batch_size": -1)", "`-1` at $.micro_batch_size", counts},
       {R"("batch_size": 16, "micro_batch_size": 17)", "`17` at $.micro_batch_size",
@@ -357,8 +359,8 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("batch_growth": "always")", R"(`"always"` at $.batch_growth)",
        R"("none" or "with-pipelines")"},
       {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
-       R"(no keys but "format", "version", "model", "data", "init_from", "optimizer", "epochs", "batch_size", )"
-       R"("batch_growth", "micro_batch_size", "seed", "replan", "freeze", "reduction", )"
+       R"(no keys but "format", "version", "model", "data", "init_from", "optimizer", "epochs", "evaluation_epochs", )"
+       R"("batch_size", "batch_growth", "micro_batch_size", "seed", "replan", "freeze", "reduction", )"
        R"("precision", "message_order", )"
        R"("deadline_seconds", "augmentation", "cache", "drift")"},
       {R"("drift": {"kind": "maybe"})", R"(`"maybe"` at $.drift.kind)", R"("off" or "on")"},

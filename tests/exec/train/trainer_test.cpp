@@ -126,6 +126,18 @@ TEST(Trainer, BeginsWithThePlanItIsGiven) {
   EXPECT_EQ(given.weight_hash, chosen.weight_hash);
 }
 
+TEST(Trainer, EvaluatesAfterEveryNthEpochAndTheLast) {
+  TrainOptions options = tiny_options();
+  const TrainResult each = run_trainer(options);
+  options.config.evaluation_epochs = 2;
+  const TrainResult seldom = run_trainer(options);
+  EXPECT_EQ(steps_of<EvalEvent>(seldom.trace), (std::vector<Step>{12, kTinySteps}));
+  EXPECT_EQ(seldom.loss, each.loss);
+  EXPECT_EQ(seldom.weight_hash, each.weight_hash);
+  options.config.evaluation_epochs = 100;
+  EXPECT_EQ(steps_of<EvalEvent>(run_trainer(options).trace), (std::vector<Step>{kTinySteps}));
+}
+
 TEST(Trainer, EndsAfterTheStepsItIsGiven) {
   TrainOptions options = tiny_options();
   options.max_steps = 8;
