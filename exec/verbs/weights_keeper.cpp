@@ -1,0 +1,61 @@
+#include "exec/verbs/weights_keeper.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "exec/checkpoint/weights_file.h"
+#include "exec/config/configured_run.h"
+#include "exec/models/weight_names.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Returns what the file says of itself; "statistics" names the running statistics, "unchanged" the
+// tensors that training leaves alone.
+std::map<std::string, std::string> describe_weights(const RunConfig& config, Step done) {
+  const ModelSpec model = make_model(config);
+  std::map<std::string, std::string> metadata{{"model", model.name},
+                                              {"steps", std::to_string(done)}};
+  const auto list = [&](const char* key, const std::string& name) {
+    std::string& names = metadata[key];
+    names += (names.empty() ? "" : ",") + name;
+  };
+  for (const LayerSpec& layer : model.layers) {
+    for (const StatisticSpec& statistic : layer.statistics) list("statistics", statistic.name);
+  }
+  if (const auto file = find_file(config.model)) {
+    for (const std::string& name : file->graph.kept) list("unchanged", name);
+  }
+  return metadata;
+}
+
+}  // namespace
+
+void WeightsKeeper::keep(const std::filesystem::path& folder, const RunConfig& config,
+                         const std::vector<LayerState>& layers, Step done) {
+  try {
+    std::vector<const Tensors*> parameters;
+    std::vector<const Tensors*> statistics;
+    for (const LayerState& layer : layers) {
+      parameters.push_back(&layer.parameters);
+      statistics.push_back(&layer.statistics);
+    }
+    std::vector<NamedTensor> weights = name_weights(config.model, parameters);
+    for (NamedTensor& statistic : name_statistics(make_model(config), statistics)) {
+      weights.push_back(std::move(statistic));
+    }
+    write_weights(real_file_system(), folder / "weights.safetensors", weights,
+                  describe_weights(config, done));
+    is_kept_ = true;
+  } catch (const InputError&) {
+    failure_ = std::current_exception();
+  }
+}
+
+void WeightsKeeper::rethrow() const {
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+}  // namespace frazil
