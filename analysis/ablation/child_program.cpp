@@ -2,13 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <ctime>
 #include <stdexcept>
+#include <utility>
 
 #include "profiles/error.h"
 
@@ -16,46 +18,94 @@ namespace frazil {
 namespace {
 
 constexpr mode_t kFileMode = 0644;
+constexpr int kNotStarted = 127;  // exit code, as shells have it
 
-// What a child begins with: its own process group, the signals as they were before this process
-// watched them, and its files.
-class ChildStart {
+// The reading end tells which error kept the other process from its program: it says nothing where
+// that has begun, for then the writing end is closed.
+class StartPipe {
  public:
-  ChildStart(const ChildCall& call, const sigset_t& mask) {
-    posix_spawnattr_init(&attributes_);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setsigmask(&attributes_, &mask);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    posix_spawn_file_actions_init(&files_);
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files_, STDOUT_FILENO, call.out.c_str(), flags, kFileMode);
-    posix_spawn_file_actions_addopen(&files_, STDERR_FILENO, call.err.c_str(), flags, kFileMode);
+  StartPipe() {
+    if (pipe2(ends_.data(), O_CLOEXEC) != 0) fail_system("a pipe", errno, "pipe", "a pipe");
   }
-  ~ChildStart() {
-    posix_spawn_file_actions_destroy(&files_);
-    posix_spawnattr_destroy(&attributes_);
+  ~StartPipe() {
+    for (const int end : ends_) {
+      if (end >= 0) close(end);
+    }
   }
-  ChildStart(const ChildStart&) = delete;
-  ChildStart& operator=(const ChildStart&) = delete;
+  StartPipe(const StartPipe&) = delete;
+  StartPipe& operator=(const StartPipe&) = delete;
 
-  pid_t spawn(const ChildCall& call) {
-    std::vector<std::string> words{call.program.string()};
-    words.insert(words.end(), call.arguments.begin(), call.arguments.end());
-    std::vector<char*> pointers;
-    pointers.reserve(words.size() + 1);
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    pid_t child = 0;
-    const int error =
-        posix_spawn(&child, call.program.c_str(), &files_, &attributes_, pointers.data(), environ);
-    if (error != 0) fail_system(call.program.string(), error, "spawn", "a program to start");
-    return child;
+  // Of the new process: tells the last error and ends.
+  [[noreturn]] void end_with_error() const {
+    const int error = errno;
+    (void)!write(ends_[1], &error, sizeof error);
+    _exit(kNotStarted);
+  }
+  // Of the old process: returns the error, or 0.
+  int wait_for_error() {
+    close(std::exchange(ends_[1], -1));
+    int error = 0;
+    while (read(ends_[0], &error, sizeof error) < 0 && errno == EINTR) {
+    }
+    return error;
   }
 
  private:
-  posix_spawnattr_t attributes_{};
-  posix_spawn_file_actions_t files_{};
+  std::array<int, 2> ends_{-1, -1};
+};
+
+// What a child begins with: its own process group, the end that it shares with this process, the
+// signals as they were before this process watched them, and its files. The new process calls
+// nothing but what is safe after fork() in a program with threads.
+class ChildStart {
+ public:
+  ChildStart(const ChildCall& call, const sigset_t& mask) : call_(call), mask_(mask) {
+    words_.push_back(call.program.string());
+    words_.insert(words_.end(), call.arguments.begin(), call.arguments.end());
+    for (std::string& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+
+  pid_t spawn() {
+    StartPipe pipe;
+    const pid_t parent = getpid();
+    const pid_t child = fork();
+    if (child < 0) fail_system(words_.front(), errno, "fork", "a program to start");
+    if (child == 0) become(parent, pipe);
+    const int error = pipe.wait_for_error();
+    if (error == 0) return child;
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    fail_system(words_.front(), error, "exec", "a program to start");
+  }
+
+ private:
+  // A parent that ended before prctl() sends no signal any more.
+  [[noreturn]] void become(pid_t parent, const StartPipe& pipe) {
+    if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) pipe.end_with_error();
+    if (getppid() != parent) _exit(kNotStarted);
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    if (!open_as(STDIN_FILENO, "/dev/null", O_RDONLY) ||
+        !open_as(STDOUT_FILENO, call_.out.c_str(), flags) ||
+        !open_as(STDERR_FILENO, call_.err.c_str(), flags)) {
+      pipe.end_with_error();
+    }
+    sigprocmask(SIG_SETMASK, &mask_, nullptr);
+    execv(words_.front().c_str(), pointers_.data());
+    pipe.end_with_error();
+  }
+  static bool open_as(int descriptor, const char* path, int flags) {
+    const int file = open(path, flags | O_CLOEXEC, kFileMode);
+    if (file < 0 || file == descriptor) return file >= 0 && fcntl(file, F_SETFD, 0) == 0;
+    const bool is_there = dup2(file, descriptor) == descriptor;
+    close(file);
+    return is_there;
+  }
+
+  const ChildCall& call_;
+  const sigset_t& mask_;
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
 };
 
 }  // namespace
@@ -89,7 +139,7 @@ int ChildPrograms::stopped_by() {
 }
 
 ChildEnd ChildPrograms::run(const ChildCall& call) {
-  return wait_for(ChildStart(call, before_).spawn(call));
+  return wait_for(ChildStart(call, before_).spawn());
 }
 
 // SIGCHLD may be that of a child before, so it only says that it is time to look.

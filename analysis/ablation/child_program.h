@@ -36,7 +36,8 @@ class ChildPrograms {
   ChildPrograms& operator=(const ChildPrograms&) = delete;
 
   // Runs a program to its end. It is the leader of a process group of its own, so that a signal
-  // from the terminal reaches it once, from here. Throws InputError if it cannot be started.
+  // from the terminal reaches it once, from here. If this process is killed, so is the program, by
+  // SIGKILL: nothing that nobody waits for goes on. Throws InputError if it cannot be started.
   ChildEnd run(const ChildCall& call);
   // Returns the first signal that asked this process to end, or 0.
   int stopped_by();

@@ -147,6 +147,33 @@ TEST_F(AblateProgram, HandsASignalOnAndKeepsWhatHasFinished) {
   EXPECT_FALSE(has_result("unfrozen/seed-2"));
 }
 
+// A process that has ended but that nobody has waited for has no command line any more.
+TEST_F(AblateProgram, ThatIsKilledLeavesNoRunBehind) {
+  plant("unfrozen 1 hangs 0\n");
+  const Outcome killed = shell("bin/frazil-ablate " + kFiles +
+                               "--arms unfrozen --seeds 1 --quiet & pid=$!; "
+                               "while [ ! -s bin/hanging ]; do sleep 0.02; done; "
+                               "train=$(cat bin/hanging); kill -KILL $pid; wait $pid; "
+                               "runs() { grep -q . /proc/$train/cmdline 2>/dev/null; }; "
+                               "for i in $(seq 500); do runs || exit 0; sleep 0.02; done; "
+                               "kill -KILL $train; exit 1");
+  EXPECT_EQ(killed.code, 0) << killed.err;
+  plant("");
+  EXPECT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+}
+
+TEST_F(AblateProgram, SaysWhyATrainingCannotBeStarted) {
+  fs::remove(folder_.path("bin/frazil-train"));
+  write_text_file(folder_.path("bin/frazil-train"), "#!/no/such/interpreter\n");
+  fs::permissions(folder_.path("bin/frazil-train"), fs::perms::owner_all);
+  const Outcome outcome = ablate("--arms unfrozen --seeds 1");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("frazil-train: found the error \"No such file or directory\" of exec, "
+                             "expected a program to start"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(AblateProgram, AsksForTheRunsThatItsArmsAre) {
   plant("unfrozen 1 0.5 8\nall 1 0.5 3\n");  // 4 epochs take 8 s, so 3 s are 1.5 epochs
   const Outcome outcome = ablate("--seeds 1 --json");

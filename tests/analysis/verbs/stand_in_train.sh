@@ -1,6 +1,6 @@
 #!/bin/bash
 # Stands in for `frazil train` beside `frazil ablate`: answers as train does. The file `planted` beside it has lines
-# "ARM SEED ACCURACY SECONDS", in which ACCURACY may be `fails` or `hangs`; other runs have accuracy 0.5 and take 4 s. The file
+# "ARM SEED ACCURACY SECONDS", in which ACCURACY may be `fails` or `hangs` (its process is then told in `hanging`); other runs have accuracy 0.5 and take 4 s. The file
 # `calls` gets a line for each run.
 here=$(dirname "$0")
 echo "$*" >> "$here/calls"
@@ -15,7 +15,7 @@ if [ "$accuracy" = fails ]; then
 fi
 if [ "$accuracy" = hangs ]; then
   trap 'exit 143' TERM
-  touch "$here/hanging"
+  echo $$ > "$here/hanging"
   while :; do sleep 0.02; done
 fi
 mkdir -p "$out"
