@@ -11,6 +11,7 @@
 #include "analysis/ablation/arm_plans.h"
 #include "analysis/ablation/child_program.h"
 #include "analysis/ablation/control_masks.h"
+#include "analysis/ablation/folder_lock.h"
 #include "analysis/ablation/pair_order.h"
 #include "analysis/ablation/time_to_come.h"
 #include "analysis/ablation/train_program.h"
@@ -48,7 +49,7 @@ std::string last_line(const fs::path& file) {
 class AblationRunner {
  public:
   AblationRunner(const AblationRequest& request, const TellAblation& tell)
-      : request_(request), tell_(tell) {}
+      : request_(request), tell_(tell), lock_(request.out) {}
 
   AblationRuns run() {
     read_results();
@@ -219,6 +220,7 @@ class AblationRunner {
 
   const AblationRequest& request_;
   const TellAblation& tell_;
+  FolderLock lock_;
   std::map<Arm, Plan> plans_;
   std::vector<ArmSeed> pending_;
   AblationRuns runs_;

@@ -43,8 +43,9 @@ struct AblationRuns {
 using TellAblation = std::function<void(const std::string& line)>;
 
 // Finds the first plan of each arm and runs what has no result yet. Before anything runs, all
-// results that are there are read. Throws InputError for results of other inputs, and with the
-// child's exit code and sentence for a run that fails; what has finished then stays.
+// results that are there are read. Throws InputError while another process runs an ablation in the
+// folder, for results of other inputs, and with the child's exit code and sentence for a run that
+// fails; what has finished then stays.
 AblationRuns run_ablation(const AblationRequest& request, const TellAblation& tell);
 
 }  // namespace frazil

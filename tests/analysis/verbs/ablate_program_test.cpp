@@ -158,8 +158,32 @@ TEST_F(AblateProgram, ThatIsKilledLeavesNoRunBehind) {
                                "for i in $(seq 500); do runs || exit 0; sleep 0.02; done; "
                                "kill -KILL $train; exit 1");
   EXPECT_EQ(killed.code, 0) << killed.err;
+  // Its lock has gone with it.
   plant("");
   EXPECT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+}
+
+TEST_F(AblateProgram, HasItsFolderAlone) {
+  plant("unfrozen 1 hangs 0\n");
+  const Outcome second = shell("bin/frazil-ablate " + kFiles +
+                               "--arms unfrozen --seeds 1 --quiet 2>first.txt & pid=$!; "
+                               "while [ ! -s bin/hanging ]; do sleep 0.02; done; "
+                               "bin/frazil-ablate --run run.json --profile model.json --cluster "
+                               "cluster.json --arms unfrozen --seeds 1 --out ./out/../out/; "
+                               "code=$?; kill -TERM $pid; wait $pid; exit $code");
+  EXPECT_EQ(second.code, 2);
+  EXPECT_EQ(second.err,
+            "frazil ablate: ./out/../out/: found a folder in which another ablation runs, expected "
+            "another folder, or the end of that one\n");
+  EXPECT_EQ(calls().size(), 1U);
+}
+
+TEST_F(AblateProgram, LeavesNoFolderWhereNothingFits) {
+  write_cluster(make_uniform_cluster(2, Bytes{1}, {Duration{1000}, BytesPerSecond{0}}),
+                folder_.path("cluster.json"));
+  EXPECT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+  EXPECT_TRUE(calls().empty());
+  EXPECT_FALSE(fs::exists(folder_.path("out")));
 }
 
 TEST_F(AblateProgram, SaysWhyATrainingCannotBeStarted) {
