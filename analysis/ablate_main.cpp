@@ -20,9 +20,11 @@
 #include "analysis/ablation/run_ablation.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "planner/verbs/known_words.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/processes.h"
 #include "profiles/text_file.h"
 
 namespace frazil {
@@ -32,6 +34,7 @@ namespace po = boost::program_options;
 
 constexpr int kMostSeedsAsked = 64;
 constexpr int kMostSeedAsked = 1'000'000'000;
+constexpr int kMostGpuAsked = 1023;     // its number
 constexpr double kPpmOfPoint = 10'000;  // a point is a percent
 
 std::vector<std::string_view> arm_names() {
@@ -54,14 +57,20 @@ void add_run_flags(po::options_description& flags) {
        "differences under other seeds, from whose spread the number of seeds follows")  //
       ("margin", text_value("POINTS"),
        "points of accuracy that an arm may lose and still count as non-inferior; default 1")  //
-      ("html", text_value("FILE"), "also a page with pictures")                               //
+      ("device", known_value("KIND", kDeviceWords),
+       "what the cluster's devices are here, as train takes it: cpu (default) or cuda")  //
+      ("gpus", text_value("LIST"),
+       "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
+      ("html", text_value("FILE"), "also a page with pictures")                            //
       ("quiet", po::bool_switch(), "no progress");
 }
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   flags.add_options()("profile", text_value("FILE"), "model profile")  //
-      ("cluster", text_value("FILE"), "cluster");
+      ("cluster", text_value("FILE"), "cluster")                       //
+      ("procs", text_value("N"),
+       "the cluster's devices in N processes, as train takes it, and with --simulate plan");
   add_run_flags(flags);
   add_simulate_arms_flags(flags);
   flags.add_options()("json", po::bool_switch(), "answer in JSON");
@@ -144,6 +153,30 @@ double read_margin(const Flags& flags) {
   return static_cast<double>(ppm) / kPpmOfPoint;
 }
 
+// Returns the list as `frazil train` would write it.
+std::string read_gpus(const Flags& flags, const std::string& device) {
+  const auto list = optional_text(flags, "gpus");
+  if (!list) return "";
+  if (device == "cpu") refuse_flags("--gpus without --device cuda", "both");
+  std::string gpus;
+  for (const int gpu : checked_flags("--gpus", *list, 0, kMostGpuAsked)) {
+    gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
+  }
+  return gpus;
+}
+
+// Says where the devices are. One process is what `frazil train` has without the flag; the cluster
+// then stays as its file says.
+void read_place(const Flags& flags, AblationRequest& request) {
+  AblationInputs& inputs = request.inputs;
+  inputs.processes = integer_or(flags, "procs", 1, 1, kMostCounted);
+  if (inputs.processes > 1) deal_processes(request.cluster, inputs.processes, "--procs");
+  if (const auto device = optional_text(flags, "device")) {
+    inputs.device = known_name("--device", *device, kDeviceWords);
+  }
+  inputs.gpus = read_gpus(flags, inputs.device);
+}
+
 AblationRequest read_files(const Flags& flags) {
   AblationRequest request;
   request.base = read_base_run(required_text(flags, "run"));
@@ -154,6 +187,7 @@ AblationRequest read_files(const Flags& flags) {
   request.inputs = {.run_hash = hash_of(request.base.text),
                     .profile_hash = hash_of(read_text_file(request.profile_file)),
                     .cluster_hash = hash_of(read_text_file(request.cluster_file))};
+  read_place(flags, request);
   return request;
 }
 

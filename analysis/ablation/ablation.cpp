@@ -146,6 +146,15 @@ std::string tell_equal_weights(const Ablation& ablation) {
   return "with the weights of all under every seed, bit for bit, ended: " + names;
 }
 
+// Says where the devices were, unless they were threads of one process.
+std::string tell_devices(const AblationInputs& inputs) {
+  std::string told;
+  if (inputs.processes > 1) told = fmt::format("devices in {} processes", inputs.processes);
+  if (inputs.device == "cpu") return told;
+  told += fmt::format("{}devices are of kind {}", told.empty() ? "" : "; ", inputs.device);
+  return inputs.gpus.empty() ? told : fmt::format("{}: {}", told, inputs.gpus);
+}
+
 void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
   const std::string_view name = facts_of(row.arm).name;
   if (!row.unfit.empty()) notes.push_back(fmt::format("{} does not fit: {}", name, row.unfit));
@@ -213,6 +222,10 @@ std::vector<std::string> list_notes(const Ablation& ablation) {
     notes.push_back(fmt::format(
         "an accuracy on {} test samples has a standard error of {:.2f} points by itself",
         ablation.test_samples, *ablation.test_error_points));
+  }
+  if (!ablation.results.empty()) {
+    std::string devices = tell_devices(ablation.results.front().inputs);
+    if (!devices.empty()) notes.push_back(std::move(devices));
   }
   for (const ArmRow& row : ablation.rows) add_arm_notes(row, notes);
   if (std::string told = tell_equal_weights(ablation); !told.empty()) {

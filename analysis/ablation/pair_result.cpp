@@ -31,6 +31,36 @@ int take_small(JsonFields& fields, const char* key) {
   return static_cast<int>(fields.required(key).integer(0, kMostSmall));
 }
 
+// What is as without the flags of `frazil train` is not written.
+std::string place_text(const AblationInputs& inputs) {
+  const AblationInputs usual;
+  std::string text;
+  if (inputs.processes != usual.processes) {
+    text += fmt::format("  \"processes\": {},\n", inputs.processes);
+  }
+  if (inputs.device != usual.device) {
+    text += fmt::format("  \"device\": {},\n", json_string(inputs.device));
+  }
+  if (inputs.gpus != usual.gpus) {
+    text += fmt::format("  \"gpus\": {},\n", json_string(inputs.gpus));
+  }
+  return text;
+}
+
+void parse_place(JsonFields& fields, AblationInputs& inputs) {
+  if (const auto processes = fields.optional("processes")) {
+    inputs.processes = static_cast<int>(processes->integer(1, kMostDevices));
+  }
+  if (const auto device = fields.optional("device")) inputs.device = device->text();
+  if (const auto gpus = fields.optional("gpus")) inputs.gpus = gpus->text();
+}
+
+// Returns the flags of `frazil train`, all of them, so that two places can be told apart.
+std::string tell_place(const AblationInputs& inputs) {
+  return fmt::format("--procs {} --device {}{}", inputs.processes, inputs.device,
+                     inputs.gpus.empty() ? "" : " --gpus " + inputs.gpus);
+}
+
 PairPhase parse_phase(const JsonCursor& object) {
   JsonFields fields(object);
   PairPhase phase{.first_step = take_count(fields, "first_step"),
@@ -95,12 +125,13 @@ bool is_disturbed(const PairResult& result) {
 std::string to_json(const PairResult& result) {
   std::string text = fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"arm\": \"{}\",\n  \"seed\": {},\n"
-      "  \"run_hash\": \"{}\",\n  \"profile_hash\": \"{}\",\n  \"cluster_hash\": \"{}\",\n"
+      "  \"run_hash\": \"{}\",\n  \"profile_hash\": \"{}\",\n  \"cluster_hash\": \"{}\",\n{}"
       "  \"wall_time_ns\": {},\n  \"device_time_ns\": {},\n  \"cluster_time_ns\": {},\n"
       "  \"process_time_ns\": {},\n",
       kResultFormat, kResultVersion, facts_of(result.pair.arm).name, result.pair.seed,
       result.inputs.run_hash, result.inputs.profile_hash, result.inputs.cluster_hash,
-      result.wall.count(), result.device.count(), result.cluster.count(), result.process.count());
+      place_text(result.inputs), result.wall.count(), result.device.count(), result.cluster.count(),
+      result.process.count());
   text += fmt::format(
       "  \"accuracy\": {},\n  \"loss\": {},\n  \"test_samples\": {},\n  \"epochs\": {},\n"
       "  \"state_hash\": {},\n",
@@ -126,8 +157,10 @@ PairResult parse_pair_result(std::string_view text, const std::string& file) {
   const std::optional<Arm> arm = find_arm(name.text());
   if (!arm) name.fail(name.describe(), "the name of an arm");
   result.pair = {*arm, take_count(fields, "seed")};
-  result.inputs = {fields.required("run_hash").text(), fields.required("profile_hash").text(),
-                   fields.required("cluster_hash").text()};
+  result.inputs = {.run_hash = fields.required("run_hash").text(),
+                   .profile_hash = fields.required("profile_hash").text(),
+                   .cluster_hash = fields.required("cluster_hash").text()};
+  parse_place(fields, result.inputs);
   const JsonCursor wall = fields.required("wall_time_ns");
   result.wall = Duration{wall.integer(1, kMostNumber)};
   result.device = take_time(fields, "device_time_ns");
@@ -171,6 +204,7 @@ std::optional<PairResult> find_pair_result(const std::filesystem::path& file, co
   refuse_other(name, "run configuration", result.inputs.run_hash, inputs.run_hash);
   refuse_other(name, "model profile", result.inputs.profile_hash, inputs.profile_hash);
   refuse_other(name, "cluster", result.inputs.cluster_hash, inputs.cluster_hash);
+  refuse_other(name, "place", tell_place(result.inputs), tell_place(inputs));
   return result;
 }
 

@@ -1,10 +1,11 @@
 #pragma once
 // The result of one run of an ablation, an arm under a seed, and its file. The file says what it
 // depends on: an ablation goes on in its folder only with the same run configuration, profile and
-// cluster.
+// cluster, on the same devices.
 // clang-format off
 //   {"format": "frazil.ablation_result", "version": 1, "arm": "all", "seed": 1,
 //    "run_hash": "..", "profile_hash": "..", "cluster_hash": "..",
+//    "processes"?: 2, "device"?: "cuda", "gpus"?: "0,1",
 //    "wall_time_ns": 0, "device_time_ns": 0, "cluster_time_ns": 0, "process_time_ns": 0,
 //    "accuracy": 0.5, "loss": 0.5, "test_samples": 360, "epochs": 20, "state_hash": "..",
 //    "foreign_cores"?: 0.01, "transitions": 2, "transition_time_ns": 0, "more_time_percent"?: 1.5,
@@ -25,11 +26,15 @@
 
 namespace frazil {
 
-// What all results of an ablation rest on, as XXH64 of the texts.
+// What all results of an ablation rest on: texts, by their XXH64, and where `frazil train` has the
+// devices of the cluster, in the words of its flags --procs, --device and --gpus.
 struct AblationInputs {
   std::string run_hash;
   std::string profile_hash;
   std::string cluster_hash;
+  int processes = 1;
+  std::string device = "cpu";
+  std::string gpus = "";  // a comma list; empty: all that there are, or none
   friend bool operator==(const AblationInputs&, const AblationInputs&) = default;
 };
 std::string hash_of(std::string_view text);  // 16 hexadecimal digits

@@ -136,11 +136,11 @@ class AblationRunner {
     const std::optional<ShorterRun> shorter = prepare(pair, files);
     const auto start = std::chrono::steady_clock::now();
     ++runs_.begun;
-    const ChildEnd end =
-        children.run({program,
-                      train_arguments(facts_of(pair.arm), files, plans_.at(pair.arm),
-                                      request_.profile_file, request_.cluster_file),
-                      files.answer(), files.errors()});
+    const ChildEnd end = children.run(
+        {program,
+         train_arguments(facts_of(pair.arm), files, plans_.at(pair.arm), request_.profile_file,
+                         request_.cluster_file, request_.inputs),
+         files.answer(), files.errors()});
     runs_.stopped_by = children.stopped_by();
     if (end.code != 0 || end.signal != 0) {
       if (runs_.stopped_by != 0) return;

@@ -22,7 +22,7 @@ struct AblationRequest {
   std::filesystem::path profile_file;
   std::filesystem::path cluster_file;
   ModelProfile profile;
-  Cluster cluster;
+  Cluster cluster;  // its devices dealt to the processes of `inputs`
   AblationInputs inputs;
   std::filesystem::path out;
   std::vector<Arm> arms;  // with those that they need

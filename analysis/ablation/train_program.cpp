@@ -84,7 +84,8 @@ PairFiles files_of(const std::filesystem::path& out, const ArmSeed& pair) {
 
 std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& files,
                                          const Plan& first, const std::filesystem::path& profile,
-                                         const std::filesystem::path& cluster) {
+                                         const std::filesystem::path& cluster,
+                                         const AblationInputs& inputs) {
   std::vector<std::string> arguments{"--run",     files.run().string(),
                                      "--profile", profile.string(),
                                      "--cluster", cluster.string(),
@@ -99,6 +100,9 @@ std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& f
     add({"--max-replicas", std::to_string(count_replicas(first))});
   }
   if (arm.first == ArmFacts::First::kPipeTransformer) add({"--planner", "pipetransformer"});
+  if (inputs.processes > 1) add({"--procs", std::to_string(inputs.processes)});
+  add({"--device", inputs.device});
+  if (!inputs.gpus.empty()) add({"--gpus", inputs.gpus});
   return arguments;
 }
 

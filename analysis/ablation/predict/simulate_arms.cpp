@@ -147,7 +147,6 @@ void add_simulate_arms_flags(po::options_description& flags) {
       ("switch-time", text_value("TIME"),
        "with --simulate: fixed cost of changing plans, besides moving state (default 0 ms)")  //
       ("seed", text_value("N"), "with --simulate: of the masks that are drawn, default 1");
-  describe_processes(flags);
   add_store_flags(flags);
 }
 

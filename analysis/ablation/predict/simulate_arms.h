@@ -7,7 +7,8 @@
 
 namespace frazil {
 
-// Adds --simulate and the flags that it reads.
+// Adds --simulate and the flags that it alone reads; the caller describes --profile, --cluster,
+// --procs and --json.
 void add_simulate_arms_flags(boost::program_options::options_description& flags);
 
 // Answers the question of the flags. Throws InputError for bad flags and files, and

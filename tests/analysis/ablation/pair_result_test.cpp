@@ -34,6 +34,11 @@ TEST(PairResult, ReadsBackAsItWasWritten) {
   bare.phases.clear();
   bare.curve.clear();
   EXPECT_EQ(parse_pair_result(to_json(bare), "result.json"), bare);
+  PairResult placed = result;
+  placed.inputs.processes = 2;
+  placed.inputs.device = "cuda";
+  placed.inputs.gpus = "1,0";
+  EXPECT_EQ(parse_pair_result(to_json(placed), "result.json"), placed);
 }
 
 TEST(PairResult, IsRefusedUnderOtherInputs) {
@@ -55,6 +60,8 @@ TEST(PairResult, IsRefusedUnderOtherInputs) {
   EXPECT_EQ(sentence(result.pair, {"aa", "dd", "cc"}), "the result of another model profile (bb)");
   EXPECT_EQ(sentence(result.pair, {"dd", "bb", "cc"}),
             "the result of another run configuration (aa)");
+  EXPECT_EQ(sentence(result.pair, {"aa", "bb", "cc", 2, "cpu", ""}),
+            "the result of another place (--procs 1 --device cpu)");
   EXPECT_EQ(sentence({Arm::kShorter, 4}, result.inputs), "the result of another seed (3)");
   EXPECT_EQ(sentence({Arm::kAll, 3}, result.inputs), "the result of another arm (shorter)");
   write_text_file(file, to_json(result).substr(0, 200));

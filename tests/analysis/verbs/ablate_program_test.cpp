@@ -114,6 +114,45 @@ TEST_F(AblateProgram, RefusesResultsOfOtherInputs) {
   EXPECT_EQ(calls().size(), 1U);
 }
 
+TEST_F(AblateProgram, HandsOnWhereTheDevicesAreAndRemembersIt) {
+  const Outcome outcome =
+      ablate("--arms unfrozen --seeds 1 --json --procs 2 --device CUDA --gpus 3,00");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(calls().at(0).find(" --procs 2 --device cuda --gpus 3,0"), std::string::npos)
+      << calls().at(0);
+  const Json answer = Json::parse(outcome.out);
+  EXPECT_EQ(answer["pairs"][0]["processes"], 2);
+  EXPECT_EQ(answer["pairs"][0]["device"], "cuda");
+  EXPECT_EQ(answer["pairs"][0]["gpus"], "3,0");
+  const auto& notes = answer["notes"];
+  EXPECT_NE(std::find(notes.begin(), notes.end(),
+                      "devices in 2 processes; devices are of kind cuda: 3,0"),
+            notes.end())
+      << notes;
+  for (const std::string other :
+       {"", "--procs 2 --device cuda --gpus 0,3", "--device cuda --gpus 3,0", "--procs 2"}) {
+    const Outcome refused = ablate("--arms unfrozen --seeds 1 " + other);
+    EXPECT_EQ(refused.code, 2) << other;
+    EXPECT_NE(refused.err.find("seed-1/result.json: found the result of another place (--procs 2 "
+                               "--device cuda --gpus 3,0), expected that of this one (--procs "),
+              std::string::npos)
+        << refused.err;
+  }
+  EXPECT_EQ(calls().size(), 1U);
+}
+
+TEST_F(AblateProgram, PlansForTheProcessesThatItsRunsHave) {
+  Cluster cluster = make_uniform_cluster(2, Bytes{1 << 30}, {Duration{1000}, BytesPerSecond{0}});
+  cluster.commit_round = std::chrono::seconds(1);
+  write_cluster(cluster, folder_.path("cluster.json"));
+  const auto plan = [&] { return read_text_file(folder_.path("out/unfrozen/seed-1/plan.json")); };
+  ASSERT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+  const std::string in_one = plan();
+  fs::remove_all(folder_.path("out"));
+  ASSERT_EQ(ablate("--arms unfrozen --seeds 1 --procs 2").code, 0);
+  EXPECT_NE(plan(), in_one);
+}
+
 TEST_F(AblateProgram, EndsAsARunThatFailsAndGoesOnLater) {
   plant("all 2 fails 0\n");
   const Outcome failed = ablate("--arms unfrozen,all --seeds 2 --json");
@@ -285,6 +324,11 @@ TEST_F(AblateProgram, RefusesWhatCannotBeJudged) {
   EXPECT_NE(refusal("--arms unfrozen,unfrozen").find("unfrozen twice"), std::string::npos);
   EXPECT_NE(refusal("--arms unfrozn").find("unfrozen"), std::string::npos);
   EXPECT_NE(refusal("--margin 0").find("--margin 0"), std::string::npos);
+  EXPECT_NE(refusal("--procs 3").find("--procs: found 3 processes for 2 devices"),
+            std::string::npos);
+  EXPECT_NE(refusal("--gpus 0").find("--gpus without --device cuda"), std::string::npos);
+  EXPECT_NE(refusal("--device cuda --gpus 0,0").find("--gpus"), std::string::npos);
+  EXPECT_NE(refusal("--device gpu").find("--device gpu"), std::string::npos);
   EXPECT_NE(refusal("--seeds 2 --seed-list 4").find("--seeds beside --seed-list"),
             std::string::npos);
   write_text_file(folder_.path("pilot.json"),
