@@ -184,7 +184,7 @@ AblationRequest read_files(const Flags& flags) {
   request.cluster_file = required_text(flags, "cluster");
   request.profile = read_model_profile(request.profile_file);
   request.cluster = read_cluster(request.cluster_file);
-  request.inputs = {.run_hash = hash_of(request.base.text),
+  request.inputs = {.run_hash = request.base.hash,
                     .profile_hash = hash_of(read_text_file(request.profile_file)),
                     .cluster_hash = hash_of(read_text_file(request.cluster_file))};
   read_place(flags, request);

@@ -85,9 +85,19 @@ void add_means(const std::vector<const PairResult*>& own, ArmRow& row) {
   row.epochs = mean([](const PairResult& r) { return static_cast<double>(r.epochs); });
   row.transitions = mean([](const PairResult& r) { return static_cast<double>(r.transitions); });
   row.transition_seconds = mean([](const PairResult& r) { return to_seconds(r.transition_time); });
-  if (row.arm != Arm::kShorter) return;
-  row.more_time_percent =
-      mean([](const PairResult& r) { return std::abs(r.more_time_percent.value_or(0)); });
+}
+
+// Returns by how many percent an arm took more time than `all`, in the mean over the seeds that
+// both have.
+std::optional<double> find_more_time(const std::vector<PairResult>& results, Arm arm) {
+  double sum = 0;
+  int pairs = 0;
+  for_each_pair(results, arm, Arm::kAll, [&](const PairResult& own, const PairResult& all) {
+    sum += kPoints * (to_seconds(own.wall) / to_seconds(all.wall) - 1);
+    ++pairs;
+  });
+  if (pairs == 0) return std::nullopt;
+  return sum / pairs;
 }
 
 void add_prediction(const PredictedRuns& predicted, ArmRow& row) {
@@ -105,14 +115,14 @@ void add_prediction(const PredictedRuns& predicted, ArmRow& row) {
 }
 
 void add_comparisons(const std::vector<PairResult>& results, double margin, ArmRow& row) {
-  const ArmFacts& facts = facts_of(row.arm);
+  if (row.arm == Arm::kShorter) row.more_time_percent = find_more_time(results, row.arm);
   row.has_weights_of_all = ends_as_all(results, row);
   if (row.arm == Arm::kUnfrozen) return;
   row.speed = compare_times(results, row.arm, &PairResult::wall);
   row.device_saving = compare_times(results, row.arm, &PairResult::device);
   row.difference = compare_accuracy(results, row.arm, Arm::kUnfrozen);
   if (row.difference) row.verdict = judge_non_inferiority(*row.difference, margin);
-  if (facts.masks == ArmFacts::Masks::kNone || facts.is_control) return;
+  if (row.arm != Arm::kAll) return;
   row.over_shorter = compare_accuracy(results, row.arm, Arm::kShorter);
   if (row.over_shorter) row.beats_shorter = is_better(*row.over_shorter);
 }
@@ -155,13 +165,27 @@ std::string tell_devices(const AblationInputs& inputs) {
   return inputs.gpus.empty() ? told : fmt::format("{}: {}", told, inputs.gpus);
 }
 
+// Speaks of arms without freezing that were measured to be faster than the one that all are
+// compared with, which was chosen by prediction.
+std::string tell_faster_base(const Ablation& ablation) {
+  std::string names;
+  for (const ArmRow& row : ablation.rows) {
+    const bool rivals = row.arm == Arm::kOneDevice || row.arm == Arm::kDataParallel;
+    if (!rivals || !row.speed || row.speed->mean <= 1) continue;
+    names += fmt::format("{}{} ({:.3f}x)", names.empty() ? "" : ", ", facts_of(row.arm).name,
+                         row.speed->mean);
+  }
+  if (names.empty()) return "";
+  return "unfrozen is the best plan as predicted; measured to be faster: " + names;
+}
+
 void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
   const std::string_view name = facts_of(row.arm).name;
   if (!row.unfit.empty()) notes.push_back(fmt::format("{} does not fit: {}", name, row.unfit));
   if (row.more_time_percent) {
     notes.push_back(fmt::format(
-        "{} trains for {:.1f} epochs in the mean, which with whole epochs takes as long as all to "
-        "within {:.1f} %",
+        "{} trains for {:.2f} epochs in the mean, which took {:+.1f} % more time than all, with a "
+        "learning rate that ends with them",
         name, row.epochs, *row.more_time_percent));
   }
 }
@@ -208,11 +232,17 @@ std::vector<std::string> list_notes(const Ablation& ablation) {
   std::vector<std::string> notes;
   if (ablation.brought_nothing) {
     notes.push_back(fmt::format(
-        "{}: training for so few epochs that it takes as long as all is itself non-inferior to "
+        "{}: training for so few steps that it takes as long as all is itself non-inferior to "
         "unfrozen (margin {})",
         kBroughtNothing, tell_points(ablation.margin_points)));
   }
-  if (ablation.seeds.size() < 2) notes.emplace_back(name_of(NonInferiority::kNoVerdict));
+  if (ablation.seeds.size() < 2) {
+    notes.emplace_back(name_of(NonInferiority::kNoVerdict));
+  } else if (ablation.seeds.size() < kLeastSeeds) {
+    notes.push_back(
+        fmt::format("verdicts of {} seeds are a first look: with fewer than {} a spread is a guess",
+                    ablation.seeds.size(), kLeastSeeds));
+  }
   if (ablation.asked_seeds &&
       ablation.asked_seeds->asked > static_cast<int>(ablation.seeds.size())) {
     notes.push_back(fmt::format("{} seeds, though the pilot's spread asks for {}",
@@ -228,6 +258,9 @@ std::vector<std::string> list_notes(const Ablation& ablation) {
     if (!devices.empty()) notes.push_back(std::move(devices));
   }
   for (const ArmRow& row : ablation.rows) add_arm_notes(row, notes);
+  if (std::string told = tell_faster_base(ablation); !told.empty()) {
+    notes.push_back(std::move(told));
+  }
   if (std::string told = tell_equal_weights(ablation); !told.empty()) {
     notes.push_back(std::move(told));
   }

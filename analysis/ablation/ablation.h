@@ -28,15 +28,15 @@ struct ArmRow {
   double epochs = 0;
   double transitions = 0;
   double transition_seconds = 0;
-  std::optional<double> more_time_percent;  // of `shorter`: mean of the absolute values
+  std::optional<double> more_time_percent;  // of `shorter`, than `all` took; mean over seeds
   // Against `unfrozen`, over the seeds that both have; none for that arm itself, and without such
   // seeds. Speed: wall time of `unfrozen` / that of the arm.
   std::optional<RatioEstimate> speed;
   std::optional<RatioEstimate> device_saving;  // the same of device seconds
   std::optional<MeanEstimate> difference;      // points of accuracy
   NonInferiority verdict = NonInferiority::kNoVerdict;
-  // Of arms that freeze and are no control: accuracy less that of `shorter`, and whether that is
-  // above zero; none without `shorter`.
+  // Of `all`, whose time `shorter` has: accuracy less that of `shorter`, and whether that is above
+  // zero; none without `shorter`.
   std::optional<MeanEstimate> over_shorter;
   std::optional<bool> beats_shorter;
   // True if all runs of the arm ended with the weights of `all` under the same seed, bit for bit.

@@ -160,7 +160,7 @@ std::string list_runs(const Ablation& ablation) {
     table.rows.push_back({label_of(result.pair.arm), std::to_string(result.pair.seed),
                           number_text(kPercentOfOne * result.accuracy, 2),
                           number_text(in_seconds(result.wall), 2),
-                          number_text(in_seconds(result.device), 2), std::to_string(result.epochs),
+                          number_text(in_seconds(result.device), 2), number_text(result.epochs, 2),
                           std::to_string(result.transitions), number_text(result.foreign_cores, 2),
                           result.state_hash});
   }

@@ -1,9 +1,11 @@
 #include "analysis/ablation/arm_run.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/ablation/control_masks.h"
+#include "analysis/ablation/pair_result.h"
 #include "planner/freezing/freeze_json.h"
 #include "planner/freezing/signal_memory.h"
 #include "planner/search/rank_plans.h"
@@ -18,7 +20,6 @@ namespace fs = std::filesystem;
 using RunJson = nlohmann::json;
 
 constexpr int kMostEpochs = 1'048'576;
-constexpr double kWhole = 100;  // percent
 
 // These are the defaults of the run configuration (docs/formats.md).
 constexpr int kUsualEpochs = 20;
@@ -65,27 +66,39 @@ CacheTier read_tier(const RunJson& cache, const std::string& name, std::int64_t 
 
 FeatureStore read_store(const RunJson& run) {
   RunJson cache = RunJson::object();
-  if (run.contains("cache") && run["cache"].is_object()) cache = run["cache"];
+  const RunJson::json_pointer kind("/cache/kind");
+  // A cache that is off has no keys in arms that cache: choose_cache() leaves them out.
+  if (run.contains(kind) && run[kind] != RunJson("off")) cache = run["cache"];
   return {.memory = read_tier(cache, "memory", kUsualCacheMemory, kMemoryLink),
           .disk = read_tier(cache, "disk", 0, kDiskLink)};
 }
 
-void make_absolute(RunJson& name, const fs::path& folder) {
+// The places of a run configuration that name files.
+constexpr std::array kFilePlaces = {"/init_from",    "/model/path",        "/data/path",
+                                    "/data/train",   "/data/test",         "/data/validation",
+                                    "/cache/folder", "/freeze/policy/path"};
+
+// Calls visit(name) for each name of a file, and takes a name that it returns in its place.
+template <class Json, class Visit>
+void visit_name(Json& name, const Visit& visit) {
   if (name.is_array()) {
-    for (RunJson& each : name) make_absolute(each, folder);
+    for (auto& each : name) visit_name(each, visit);
   }
-  if (!name.is_string() || name.get<std::string>().empty()) return;
-  name = (folder / name.get<std::string>()).lexically_normal().string();
+  if (name.is_string() && !name.template get<std::string>().empty()) visit(name);
 }
 
-// The places of a run configuration that name files.
-void make_names_absolute(RunJson& run, const fs::path& folder) {
-  for (const char* const place :
-       {"/init_from", "/model/path", "/data/path", "/data/train", "/data/test", "/data/validation",
-        "/cache/folder", "/freeze/policy/path"}) {
+template <class Json, class Visit>
+void visit_names(Json& run, const Visit& visit) {
+  for (const char* const place : kFilePlaces) {
     const RunJson::json_pointer pointer(place);
-    if (run.contains(pointer)) make_absolute(run[pointer], folder);
+    if (run.contains(pointer)) visit_name(run[pointer], visit);
   }
+}
+
+void make_names_absolute(RunJson& run, const fs::path& folder) {
+  visit_names(run, [&](RunJson& name) {
+    name = (folder / name.get<std::string>()).lexically_normal().string();
+  });
 }
 
 // Returns a freezing by this policy that keeps what holds for blocks without anything to train.
@@ -120,6 +133,23 @@ void choose_cache(const ArmRun& arm, RunJson& run) {
   if (!run.contains(kind) || run[kind] == RunJson("off")) run["cache"] = {{"kind", "on"}};
 }
 
+void scale_warm_up(const ShorterRun& shorter, RunJson& run) {
+  const RunJson::json_pointer place("/optimizer/warm_up_steps");
+  if (!run.contains(place) || !run[place].is_number_integer()) return;
+  const double share = static_cast<double>(shorter.steps) / static_cast<double>(shorter.of_steps);
+  run[place] = std::llround(run[place].get<double>() * share);
+}
+
+// Returns a hash of the configuration and of what the files hold that it names.
+std::string hash_all(const RunJson& run, const fs::path& folder) {
+  std::string text = run.dump();
+  visit_names(run, [&](const RunJson& name) {
+    const fs::path file = folder / name.get<std::string>();
+    if (fs::is_regular_file(file)) text += "\n" + hash_of(read_text_file(file));
+  });
+  return hash_of(text);
+}
+
 }  // namespace
 
 BaseRun read_base_run(const fs::path& file) {
@@ -127,7 +157,8 @@ BaseRun read_base_run(const fs::path& file) {
   JsonFields fields(parse_json(text, file.string()));
   expect_format(fields, "frazil.run", 1);
   const RunJson run = RunJson::parse(text);
-  BaseRun base{.file = file, .written = text, .text = run.dump()};
+  BaseRun base{
+      .file = file, .written = text, .text = run.dump(), .hash = hash_all(run, file.parent_path())};
   base.epochs = integer_of(fields, "epochs", kUsualEpochs);
   base.batch_size = integer_of(fields, "batch_size", kUsualBatch);
   base.micro_batch_size = integer_of(fields, "micro_batch_size", kUsualMicroBatch);
@@ -143,7 +174,7 @@ std::string configure(const BaseRun& base, const ArmRun& arm) {
   RunJson run = RunJson::parse(base.text);
   make_names_absolute(run, fs::absolute(base.file).parent_path());
   run["seed"] = arm.seed;
-  run["epochs"] = arm.epochs;
+  if (arm.shorter) scale_warm_up(*arm.shorter, run);
   choose_freezing(arm, run);
   choose_cache(arm, run);
   return run.dump(2) + "\n";
@@ -172,14 +203,12 @@ SearchOptions question_of(const BaseRun& base, const ModelProfile& profile) {
   return options;
 }
 
-ShorterRun shorten(int epochs, Duration time_unfrozen, Duration time_of_all) {
-  ENSURE(epochs >= 1 && time_unfrozen.count() > 0 && time_of_all.count() > 0,
-         "runs that took time");
-  const std::int64_t nearest = count_epochs_within(time_of_all, time_unfrozen / epochs);
-  const int whole = static_cast<int>(std::min<std::int64_t>(nearest, epochs));
-  const double wanted = epochs * static_cast<double>(time_of_all.count()) /
+ShorterRun shorten(Step steps, Duration time_unfrozen, Duration time_of_all) {
+  ENSURE(steps >= 1 && time_unfrozen.count() > 0 && time_of_all.count() > 0, "runs that took time");
+  const double wanted = static_cast<double>(steps) * static_cast<double>(time_of_all.count()) /
                         static_cast<double>(time_unfrozen.count());
-  return {whole, kWhole * (whole / wanted - 1)};
+  const Step nearest = std::clamp<Step>(std::llround(wanted), 1, steps);
+  return {nearest, steps};
 }
 
 }  // namespace frazil

@@ -19,6 +19,7 @@ struct BaseRun {
   std::filesystem::path file;
   std::string written;  // as it stands in the file
   std::string text;     // the JSON with its keys in order; equal configurations give equal texts
+  std::string hash;     // of that text and of all files that it names, by what they hold
   int epochs = 0;
   int batch_size = 0;
   int micro_batch_size = 0;
@@ -34,16 +35,26 @@ struct BaseRun {
 // here that have no good value.
 BaseRun read_base_run(const std::filesystem::path& file);
 
+// The control `shorter` trains so many of the steps of the whole run.
+struct ShorterRun {
+  Step steps = 1;
+  Step of_steps = 1;
+};
+// Returns the steps whose time without freezing is nearest to that of `all`, at least 1 and at most
+// all. Requires: steps >= 1, times > 0.
+ShorterRun shorten(Step steps, Duration time_unfrozen, Duration time_of_all);
+
 // What a run of an arm has besides the arm's row.
 struct ArmRun {
   Arm arm = Arm::kUnfrozen;
   std::int64_t seed = 1;
-  int epochs = 1;
   std::filesystem::path masks = {};  // of the arms whose masks are derived: their freeze trace
+  std::optional<ShorterRun> shorter = std::nullopt;  // of that arm
 };
 
 // Returns the text of the run configuration. Names of files that the user gave relative to their
-// configuration are absolute in it, so that it may lie anywhere.
+// configuration are absolute in it, so that it may lie anywhere. The warm-up of a shorter run is
+// the same share of it as of the whole one.
 std::string configure(const BaseRun& base, const ArmRun& run);
 
 // Returns the profile by which plans for these masks are made: where the run's policy decides, with
@@ -53,14 +64,5 @@ ModelProfile profile_for(const BaseRun& base, ArmFacts::Masks masks, const Model
 
 // Returns what the planner is asked for the first plan of a run: what `frazil train` asks.
 SearchOptions question_of(const BaseRun& base, const ModelProfile& profile);
-
-// Returns the epochs of the control `shorter`: the whole number of epochs whose time without
-// freezing is nearest to `time_of_all`, at least 1 and at most those of the run; and by how many
-// percent it has more time than `all` (less: below 0). Requires: epochs >= 1, times > 0.
-struct ShorterRun {
-  int epochs = 1;
-  double more_time_percent = 0;
-};
-ShorterRun shorten(int epochs, Duration time_unfrozen, Duration time_of_all);
 
 }  // namespace frazil

@@ -86,12 +86,4 @@ std::vector<FreezeEvent> make_control_events(const FreezeTrace& policy, ArmFacts
   return events;
 }
 
-std::int64_t count_epochs_within(Duration time, Duration epoch) {
-  ENSURE(epoch > kNoTime, "an epoch takes some time");
-  const std::int64_t whole = time / epoch;
-  const Duration rest = time % epoch;
-  const std::int64_t nearest = rest >= epoch - rest ? whole + 1 : whole;
-  return std::max<std::int64_t>(nearest, 1);
-}
-
 }  // namespace frazil

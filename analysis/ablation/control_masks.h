@@ -1,8 +1,8 @@
 #pragma once
 // What the control arms of an ablation train. A control freezes as many blocks at every step as
 // the freeze policy did in arm `all`, but others, so that the number alone is the same; or it stops
-// after so many epochs that it takes the time of `all`. All of it is a pure function of what `all`
-// did and of a seed, so that a prediction and a run have the same masks.
+// after so many steps that it takes the time of `all` (arm_run.h). All of it is a pure function of
+// what `all` did and of a seed, so that a prediction and a run have the same masks.
 // clang-format off
 //   reversed   the last blocks before the head freeze first, the embedding last
 //   drawn      blocks freeze in an order that the seed draws; the head is not drawn
@@ -35,9 +35,5 @@ std::vector<ForecastSegment> make_control_segments(const std::vector<ForecastSeg
 // reason is replaced by how many blocks it froze.
 std::vector<FreezeEvent> make_control_events(const FreezeTrace& policy, ArmFacts::Masks masks,
                                              std::uint64_t seed, std::string_view by);
-
-// Returns the number of whole epochs whose time comes nearest to `time`: at least 1, and the larger
-// one of two that are equally near. Requires: an epoch takes some time.
-std::int64_t count_epochs_within(Duration time, Duration epoch);
 
 }  // namespace frazil

@@ -61,10 +61,18 @@ std::string tell_place(const AblationInputs& inputs) {
                      inputs.gpus.empty() ? "" : " --gpus " + inputs.gpus);
 }
 
+std::string take_mask(const JsonCursor& mask) {
+  const std::string text = mask.text();
+  if (text.empty() || text.find_first_not_of("01") != std::string::npos) {
+    mask.fail(mask.describe(), "a bit for each block");
+  }
+  return text;
+}
+
 PairPhase parse_phase(const JsonCursor& object) {
   JsonFields fields(object);
   PairPhase phase{.first_step = take_count(fields, "first_step"),
-                  .mask = fields.required("mask").text(),
+                  .mask = take_mask(fields.required("mask")),
                   .plan = fields.required("plan").text(),
                   .stages = take_small(fields, "stages"),
                   .pipelines = take_small(fields, "pipelines"),
@@ -73,6 +81,29 @@ PairPhase parse_phase(const JsonCursor& object) {
                   .wall = take_time(fields, "wall_time_ns")};
   fields.finish();
   return phase;
+}
+
+// The phases of a run follow each other from its first step to its last, and its wall time is
+// theirs.
+void refuse_odd_phases(const JsonCursor& list, const PairResult& result) {
+  Duration sum{0};
+  Step next = 0;
+  for (const PairPhase& phase : result.phases) {
+    sum += phase.wall;
+    if (phase.first_step < next || (next == 0 && phase.first_step != 0)) {
+      list.fail("a phase that begins at step " + std::to_string(phase.first_step),
+                next == 0 ? "one at step 0 first" : "phases one after another");
+    }
+    next = phase.first_step + 1;
+  }
+  if (next == 0 || next > result.steps) {
+    list.fail(next == 0 ? "no phases" : "a phase behind the last step",
+              fmt::format("those of {} steps", result.steps));
+  }
+  if (sum != result.wall) {
+    list.fail(fmt::format("phases of {} ns", sum.count()),
+              fmt::format("the wall time of the run, {} ns", result.wall.count()));
+  }
 }
 
 PairPoint parse_point(const JsonCursor& object) {
@@ -133,19 +164,21 @@ std::string to_json(const PairResult& result) {
       place_text(result.inputs), result.wall.count(), result.device.count(), result.cluster.count(),
       result.process.count());
   text += fmt::format(
-      "  \"accuracy\": {},\n  \"loss\": {},\n  \"test_samples\": {},\n  \"epochs\": {},\n"
-      "  \"state_hash\": {},\n",
-      result.accuracy, result.loss, result.test_samples, result.epochs,
+      "  \"accuracy\": {},\n  \"loss\": {},\n  \"test_samples\": {},\n  \"steps\": {},\n"
+      "  \"epochs\": {},\n  \"state_hash\": {},\n",
+      result.accuracy, result.loss, result.test_samples, result.steps, result.epochs,
       json_string(result.state_hash));
   if (result.foreign_cores)
     text += fmt::format("  \"foreign_cores\": {},\n", *result.foreign_cores);
-  if (result.more_time_percent) {
-    text += fmt::format("  \"more_time_percent\": {},\n", *result.more_time_percent);
+  if (!result.made_from.empty()) {
+    text += fmt::format("  \"made_from\": {},\n", json_string(result.made_from));
   }
   return text + fmt::format(
-                    "  \"transitions\": {},\n  \"transition_time_ns\": {},\n  \"phases\": {},\n"
-                    "  \"curve\": {}\n}}\n",
+                    "  \"transitions\": {},\n  \"transition_time_ns\": {},\n"
+                    "  \"overhead_plan_ns\": {},\n  \"overhead_start_ns\": {},\n"
+                    "  \"phases\": {},\n  \"curve\": {}\n}}\n",
                     result.transitions, result.transition_time.count(),
+                    result.overhead.plan.count(), result.overhead.start.count(),
                     list_text(result.phases, phase_text), list_text(result.curve, point_text));
 }
 
@@ -169,19 +202,20 @@ PairResult parse_pair_result(std::string_view text, const std::string& file) {
   result.accuracy = fields.required("accuracy").real(0, 1);
   result.loss = fields.required("loss").real(-kAnyReal, kAnyReal);
   result.test_samples = fields.required("test_samples").integer(1, kMostNumber);
-  result.epochs = take_small(fields, "epochs");
+  result.steps = fields.required("steps").integer(1, kMostNumber);
+  result.epochs = fields.required("epochs").real(0, kMostSmall);
   result.state_hash = fields.required("state_hash").text();
   if (const auto cores = fields.optional("foreign_cores")) {
     result.foreign_cores = cores->real(0, kMostDevices);
   }
-  if (const auto more = fields.optional("more_time_percent")) {
-    result.more_time_percent = more->real(-kAnyReal, kAnyReal);
-  }
+  if (const auto origin = fields.optional("made_from")) result.made_from = origin->text();
   result.transitions = take_small(fields, "transitions");
   result.transition_time = take_time(fields, "transition_time_ns");
-  for (const JsonCursor& phase : fields.required("phases").items()) {
-    result.phases.push_back(parse_phase(phase));
-  }
+  result.overhead.plan = take_time(fields, "overhead_plan_ns");
+  result.overhead.start = take_time(fields, "overhead_start_ns");
+  const JsonCursor phases = fields.required("phases");
+  for (const JsonCursor& phase : phases.items()) result.phases.push_back(parse_phase(phase));
+  refuse_odd_phases(phases, result);
   for (const JsonCursor& point : fields.required("curve").items()) {
     result.curve.push_back(parse_point(point));
   }

@@ -7,8 +7,9 @@
 //    "run_hash": "..", "profile_hash": "..", "cluster_hash": "..",
 //    "processes"?: 2, "device"?: "cuda", "gpus"?: "0,1",
 //    "wall_time_ns": 0, "device_time_ns": 0, "cluster_time_ns": 0, "process_time_ns": 0,
-//    "accuracy": 0.5, "loss": 0.5, "test_samples": 360, "epochs": 20, "state_hash": "..",
-//    "foreign_cores"?: 0.01, "transitions": 2, "transition_time_ns": 0, "more_time_percent"?: 1.5,
+//    "accuracy": 0.5, "loss": 0.5, "test_samples": 360, "steps": 900, "epochs": 20,
+//    "state_hash": "..", "foreign_cores"?: 0.01, "transitions": 2, "transition_time_ns": 0,
+//    "overhead_plan_ns": 0, "overhead_start_ns": 0, "made_from"?: "..",
 //    "phases": [{"first_step": 0, "mask": "1111", "plan": "..", "stages": 2, "pipelines": 1,
 //                "devices": 2, "steps": 10, "wall_time_ns": 0}],
 //    "curve": [{"epoch": 1, "wall_time_ns": 0, "device_time_ns": 0, "accuracy": 0.5}]}
@@ -22,6 +23,7 @@
 
 #include "analysis/ablation/arm.h"
 #include "analysis/ablation/pair_order.h"
+#include "planner/transitions/transition_cost.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -74,13 +76,15 @@ struct PairResult {
   double accuracy = 0;  // of the test samples, 0..1
   double loss = 0;
   std::int64_t test_samples = 1;
-  int epochs = 1;
+  Step steps = 1;     // of the whole run
+  double epochs = 1;  // the same in epochs, of which arm `shorter` has no whole number
   std::string state_hash;
   std::optional<double> foreign_cores = std::nullopt;  // that other programs kept busy, where known
   int transitions = 0;                                 // from plan to plan
   Duration transition_time{0};                         // of these, waiting for the planner included
-  // Of `shorter` alone: by how much it was given more time than `all` took.
-  std::optional<double> more_time_percent = std::nullopt;
+  // What the run predicts a transition to cost besides moving state, from its own measurement.
+  TransitionOverhead overhead = {};
+  std::string made_from = {};  // of controls alone: find_origin() when they were made
   std::vector<PairPhase> phases;
   std::vector<PairPoint> curve;  // by epoch
   friend bool operator==(const PairResult&, const PairResult&) = default;
@@ -95,7 +99,8 @@ std::string to_json(const PairResult& result);
 PairResult parse_pair_result(std::string_view text, const std::string& file);
 void write_pair_result(const PairResult& result, const std::filesystem::path& file);
 // Returns the result in the file; none if there is no such file. Throws InputError for a file that
-// is damaged, and for the result of another pair or of other inputs.
+// is damaged or whose parts do not go together, and for the result of another pair or of other
+// inputs.
 std::optional<PairResult> find_pair_result(const std::filesystem::path& file, const ArmSeed& pair,
                                            const AblationInputs& inputs);
 

@@ -38,7 +38,10 @@ Pilot parse_pilot(std::string_view text, const std::string& file) {
     pilot.seeds.push_back(number);
   }
   fields.finish();
-  if (pilot.seeds.size() < 2) differences.fail("fewer than two differences", "at least two");
+  if (pilot.seeds.size() < kLeastPilotSeeds) {
+    differences.fail(fmt::format("{} differences", pilot.seeds.size()),
+                     fmt::format("at least {}", kLeastPilotSeeds));
+  }
   return pilot;
 }
 

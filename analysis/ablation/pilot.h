@@ -24,7 +24,10 @@ struct Pilot {
   std::vector<double> differences;  // points, by seed
 };
 
-// Throws InputError for fewer than two differences or a seed that stands twice.
+// A spread of fewer is too uncertain to plan by.
+inline constexpr std::size_t kLeastPilotSeeds = 4;
+
+// Throws InputError for fewer differences than that, or a seed that stands twice.
 Pilot parse_pilot(std::string_view text, const std::string& file);
 Pilot read_pilot(const std::filesystem::path& file);
 

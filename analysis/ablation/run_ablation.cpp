@@ -11,6 +11,7 @@
 #include "analysis/ablation/arm_plans.h"
 #include "analysis/ablation/child_program.h"
 #include "analysis/ablation/control_masks.h"
+#include "analysis/ablation/control_origin.h"
 #include "analysis/ablation/folder_lock.h"
 #include "analysis/ablation/pair_order.h"
 #include "analysis/ablation/time_to_come.h"
@@ -72,6 +73,12 @@ class AblationRunner {
           find_pair_result(files_of(request_.out, pair).result(), pair, request_.inputs);
       if (result) runs_.results.push_back(std::move(*result));
     }
+    const std::size_t orphans = drop_orphans(runs_.results);
+    if (orphans == 0) return;
+    tell_(
+        fmt::format("{} of the results that are there are of controls made from other runs than "
+                    "those that are there, and are made anew",
+                    orphans));
   }
 
   void find_plans() {
@@ -102,17 +109,12 @@ class AblationRunner {
     for (const ArmSeed& pair : order_pairs(request_.arms, request_.seeds)) {
       if (runs_.unfit.count(pair.arm) > 0) continue;
       ++runs_.pairs;
-      if (find_result(pair) == nullptr) pending_.push_back(pair);
+      if (find_result(runs_.results, pair) == nullptr) pending_.push_back(pair);
     }
   }
 
-  const PairResult* find_result(const ArmSeed& pair) const {
-    const auto found = std::find_if(runs_.results.begin(), runs_.results.end(),
-                                    [&](const PairResult& result) { return result.pair == pair; });
-    return found == runs_.results.end() ? nullptr : &*found;
-  }
   const PairResult& result_of(Arm arm, std::int64_t seed) const {
-    const PairResult* const result = find_result({arm, seed});
+    const PairResult* const result = find_result(runs_.results, {arm, seed});
     ENSURE(result != nullptr, "a pair comes after those that it needs");
     return *result;
   }
@@ -133,14 +135,14 @@ class AblationRunner {
 
   void run_pair(const ArmSeed& pair, const fs::path& program, ChildPrograms& children) {
     const PairFiles files = files_of(request_.out, pair);
-    const std::optional<ShorterRun> shorter = prepare(pair, files);
+    const ArmRun run = prepare(pair, files);
     const auto start = std::chrono::steady_clock::now();
     ++runs_.begun;
-    const ChildEnd end = children.run(
-        {program,
-         train_arguments(facts_of(pair.arm), files, plans_.at(pair.arm), request_.profile_file,
-                         request_.cluster_file, request_.inputs),
-         files.answer(), files.errors()});
+    const ChildEnd end =
+        children.run({program,
+                      train_arguments(run, files, plans_.at(pair.arm), request_.profile_file,
+                                      request_.cluster_file, request_.inputs),
+                      files.answer(), files.errors()});
     runs_.stopped_by = children.stopped_by();
     if (end.code != 0 || end.signal != 0) {
       if (runs_.stopped_by != 0) return;
@@ -149,9 +151,13 @@ class AblationRunner {
     PairResult result =
         read_trained(pair, files, static_cast<int>(request_.cluster.devices.size()));
     result.inputs = request_.inputs;
-    result.epochs = shorter ? shorter->epochs : request_.base.epochs;
+    result.epochs = request_.base.epochs;
     result.process = std::chrono::steady_clock::now() - start;
-    if (shorter) result.more_time_percent = shorter->more_time_percent;
+    result.made_from = find_origin(pair, runs_.results).value();
+    if (run.shorter) {
+      result.epochs *=
+          static_cast<double>(run.shorter->steps) / static_cast<double>(run.shorter->of_steps);
+    }
     write_pair_result(result, files.result());
     tell_(fmt::format("{}: {:.2f} s, accuracy {:.2f} %", name_of(pair),
                       std::chrono::duration<double>(result.wall).count(), 100 * result.accuracy));
@@ -168,41 +174,40 @@ class AblationRunner {
       if (runs_.unfit.count(arm) == 0) arms.push_back(arm);
     }
     runs_.predicted = predict_pairs(request_.base, {request_.profile, request_.cluster}, *masks,
-                                    arms, find_shorter_epochs());
+                                    arms, find_shorter_steps());
   }
 
   std::optional<RecordedMasks> find_masks() const {
     for (const std::int64_t seed : request_.seeds) {
       for (const Arm arm : request_.arms) {
         const ArmSeed pair{arm, seed};
-        const bool follows = facts_of(arm).masks == ArmFacts::Masks::kPolicy;
-        if (!follows || find_result(pair) == nullptr) continue;
-        const fs::path file = files_of(request_.out, pair).trained() / "trace.jsonl";
-        return RecordedMasks{read_freeze_trace(file), file.string(), seed};
+        const PairResult* const result = find_result(runs_.results, pair);
+        if (facts_of(arm).masks != ArmFacts::Masks::kPolicy || result == nullptr) continue;
+        return record_masks(*result, files_of(request_.out, pair).result().string());
       }
     }
     return std::nullopt;
   }
 
-  // Returns the epochs of arm `shorter` if it has had as many under all seeds.
-  std::optional<int> find_shorter_epochs() const {
-    std::optional<int> epochs;
+  // Returns the steps that arm `shorter` has had in the mean over the seeds.
+  std::optional<Step> find_shorter_steps() const {
+    Step sum = 0;
+    Step runs = 0;
     for (const PairResult& result : runs_.results) {
       if (result.pair.arm != Arm::kShorter) continue;
-      if (epochs && *epochs != result.epochs) return std::nullopt;
-      epochs = result.epochs;
+      sum += result.steps;
+      ++runs;
     }
-    return epochs;
+    if (runs == 0) return std::nullopt;
+    return (sum + runs / 2) / runs;
   }
 
   // Writes the inputs of a pair.
-  std::optional<ShorterRun> prepare(const ArmSeed& pair, const PairFiles& files) const {
-    ArmRun run{.arm = pair.arm, .seed = pair.seed, .epochs = request_.base.epochs};
-    std::optional<ShorterRun> shorter;
+  ArmRun prepare(const ArmSeed& pair, const PairFiles& files) const {
+    ArmRun run{.arm = pair.arm, .seed = pair.seed};
     if (pair.arm == Arm::kShorter) {
-      shorter = shorten(run.epochs, result_of(Arm::kUnfrozen, pair.seed).wall,
-                        result_of(Arm::kAll, pair.seed).wall);
-      run.epochs = shorter->epochs;
+      const PairResult& unfrozen = result_of(Arm::kUnfrozen, pair.seed);
+      run.shorter = shorten(unfrozen.steps, unfrozen.wall, result_of(Arm::kAll, pair.seed).wall);
     }
     const ArmFacts::Masks masks = facts_of(pair.arm).masks;
     if (masks == ArmFacts::Masks::kReversed || masks == ArmFacts::Masks::kDrawn) {
@@ -215,7 +220,7 @@ class AblationRunner {
     }
     write_text_file(files.run(), configure(request_.base, run));
     if (!facts_of(pair.arm).changes_plans) write_plan(plans_.at(pair.arm), files.plan());
-    return shorter;
+    return run;
   }
 
   const AblationRequest& request_;

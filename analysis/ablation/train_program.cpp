@@ -40,6 +40,19 @@ void take_answer(const TrainJson& answer, PairResult& result) {
   }
 }
 
+// Returns the cost of a transition besides moving state, as the run predicted it from its own
+// measurement: the largest of its transitions. Zero where there was none.
+TransitionOverhead find_overhead(const FreezeTrace& log) {
+  TransitionOverhead overhead;
+  for (const FreezeEvent& event : log.events) {
+    const auto* const transition = std::get_if<TransitionEvent>(&event.what);
+    if (transition == nullptr || !transition->predicted) continue;
+    overhead.plan = std::max(overhead.plan, transition->predicted->plan);
+    overhead.start = std::max(overhead.start, transition->predicted->start);
+  }
+  return overhead;
+}
+
 // Follows the events of a run from step to step. The first plan was in force before the first step.
 class LogReader {
  public:
@@ -82,10 +95,11 @@ PairFiles files_of(const std::filesystem::path& out, const ArmSeed& pair) {
   return {out / std::string(facts_of(pair.arm).name) / fmt::format("seed-{}", pair.seed)};
 }
 
-std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& files,
+std::vector<std::string> train_arguments(const ArmRun& run, const PairFiles& files,
                                          const Plan& first, const std::filesystem::path& profile,
                                          const std::filesystem::path& cluster,
                                          const AblationInputs& inputs) {
+  const ArmFacts& arm = facts_of(run.arm);
   std::vector<std::string> arguments{"--run",     files.run().string(),
                                      "--profile", profile.string(),
                                      "--cluster", cluster.string(),
@@ -100,6 +114,7 @@ std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& f
     add({"--max-replicas", std::to_string(count_replicas(first))});
   }
   if (arm.first == ArmFacts::First::kPipeTransformer) add({"--planner", "pipetransformer"});
+  if (run.shorter) add({"--steps", std::to_string(run.shorter->steps)});
   if (inputs.processes > 1) add({"--procs", std::to_string(inputs.processes)});
   add({"--device", inputs.device});
   if (!inputs.gpus.empty()) add({"--gpus", inputs.gpus});
@@ -124,7 +139,10 @@ PairResult read_trained(const ArmSeed& pair, const PairFiles& files, int devices
                      "one of this version");
   }
   if (result.phases.empty()) throw InputError(name, 0, "a run without phases", "at least one");
-  LogReader(result).read(read_freeze_trace(files.trained() / "events.jsonl"));
+  const FreezeTrace log = read_freeze_trace(files.trained() / "events.jsonl");
+  result.steps = log.steps;
+  result.overhead = find_overhead(log);
+  LogReader(result).read(log);
   result.cluster = result.wall * devices;
   return result;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/ablation/arm.h"
+#include "analysis/ablation/arm_run.h"
 #include "analysis/ablation/pair_result.h"
 #include "planner/plan/plan.h"
 
@@ -29,14 +30,14 @@ PairFiles files_of(const std::filesystem::path& out, const ArmSeed& pair);
 // Returns the arguments of `frazil train` for an arm whose first plan (arm_plans.h) this is. An arm
 // that changes plans chooses the one that it begins with by itself, as the planner predicts it.
 // `inputs` say where the devices are.
-std::vector<std::string> train_arguments(const ArmFacts& arm, const PairFiles& files,
+std::vector<std::string> train_arguments(const ArmRun& run, const PairFiles& files,
                                          const Plan& first, const std::filesystem::path& profile,
                                          const std::filesystem::path& cluster,
                                          const AblationInputs& inputs);
 
 // Reads the answer and the log of a run that has ended well into a result, all but the members
-// `inputs`, `process` and `more_time_percent`. `devices`: of the cluster. Throws InputError for an
-// answer that lacks something.
+// `inputs`, `process`, `epochs` and `made_from`. `devices`: of the cluster. Throws InputError for
+// an answer that lacks something.
 PairResult read_trained(const ArmSeed& pair, const PairFiles& files, int devices);
 
 }  // namespace frazil

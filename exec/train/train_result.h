@@ -26,7 +26,7 @@ struct TrainResult {
   std::int64_t test_samples = 0;
   Duration training_time{0};  // steps and transitions; not evaluation
   // From the first step of this process to the last with all that lies between, but for evaluations
-  // that no decision reads; the sum over the phases.
+  // that no decision reads, and what the planner was asked before; the sum over the phases.
   Duration wall_time{0};
   std::uint64_t weight_hash = 0;
   Bytes process_peak_resident;          // from the start of the process

@@ -68,7 +68,7 @@ class Training {
       end_lap();  // a transition belongs to the phase that it begins
       phases_.follow_policy(step);
       drift_.follow(step);
-      if (step == result_.first_step) (void)clock_.lap();  // starting up is no step
+      if (step == result_.first_step) begin_clock();
       changes_.take_in(step);
       do {
         next = try_step(step);
@@ -98,9 +98,19 @@ class Training {
   // Charges the phase in force with the time since the last lap.
   void end_lap() {
     const Duration lap = clock_.lap();
-    if (result_.phases.empty()) return;
-    result_.phases.back().wall_time += lap;
-    result_.wall_time += lap;
+    if (!result_.phases.empty()) charge(lap);
+  }
+
+  // Starting up is no step, but what the planner was asked before the first one counts: where masks
+  // are known, that is the whole course.
+  void begin_clock() {
+    (void)clock_.lap();
+    charge(parts_.replanner.asking());
+  }
+
+  void charge(Duration time) {
+    result_.phases.back().wall_time += time;
+    result_.wall_time += time;
   }
 
   void begin_epoch(Step step) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "analysis/ablation/arm_run.h"
 #include "analysis/ablation/control_masks.h"
 #include "analysis/ablation/predict/compute_limit.h"
 #include "profiles/error.h"
@@ -45,7 +46,6 @@ class AblationPredictor {
         first_(setting, question.rules, question.forecast.front().mask.blocks()) {
     const ForecastSegment& last = question.forecast.back();
     predicted_.steps = last.step + last.steps - question.forecast.front().step;
-    predicted_.epoch = question.epoch;
   }
 
   PredictedAblation predict() {
@@ -73,18 +73,13 @@ class AblationPredictor {
   PredictedRun predict_shorter() {
     const PredictedRun& unfrozen = predicted_.run_of(Arm::kUnfrozen);
     const PredictedRun& all = predicted_.run_of(Arm::kAll);
-    if (!question_.epoch) {
-      return refuse_run(Arm::kShorter, "how many steps an epoch has is not known");
-    }
     for (const PredictedRun* const run : {&unfrozen, &all}) {
       if (!run->fits()) return refuse_run(Arm::kShorter, run->reason);
     }
-    const Step epoch = *question_.epoch;
-    const Duration time_of_epoch = unfrozen.times.step_times.front() * epoch;
-    predicted_.shorter_epochs = count_epochs_within(all.total(), time_of_epoch);
+    predicted_.shorter_steps = shorten(predicted_.steps, unfrozen.total(), all.total()).steps;
     const ArmFacts& facts = facts_of(Arm::kShorter);
     std::vector<ForecastSegment> segments = all_segments(facts);
-    segments.front().steps = *predicted_.shorter_epochs * epoch;
+    segments.front().steps = *predicted_.shorter_steps;
     return predict(facts, segments);
   }
 

@@ -11,18 +11,15 @@
 namespace frazil {
 
 struct AblationQuestion {
-  std::vector<ForecastSegment> forecast;     // the masks of the policy
-  std::optional<Step> epoch = std::nullopt;  // steps of an epoch; none: not known
-  std::uint64_t seed = 1;                    // of the masks that are drawn
+  std::vector<ForecastSegment> forecast;  // the masks of the policy
+  std::uint64_t seed = 1;                 // of the masks that are drawn
   PredictionRules rules;
 };
 
 struct PredictedAblation {
-  std::vector<PredictedRun> runs;  // of all arms, in their order
-  Step steps = 0;                  // of the forecast
-  std::optional<Step> epoch = std::nullopt;
-  // Whole epochs of arm `shorter`; none if it has no times.
-  std::optional<std::int64_t> shorter_epochs = std::nullopt;
+  std::vector<PredictedRun> runs;                    // of all arms, in their order
+  Step steps = 0;                                    // of the forecast
+  std::optional<Step> shorter_steps = std::nullopt;  // of arm `shorter`; none: it has no times
   // What no plan takes less than under the policy's masks (compute_limit.h), the frozen prefix
   // cached if there is a store.
   Duration compute_limit{0};
@@ -31,9 +28,9 @@ struct PredictedAblation {
   const PredictedRun& run_of(Arm arm) const;
 };
 
-// Predicts all arms. Arm `shorter` trains the whole epochs whose time under the unfrozen plan is
-// nearest to the time of `all`; it has a reason in place of times where an epoch's length is not
-// known, or where one of the two has no times. Requires: some segment.
+// Predicts all arms. Arm `shorter` trains the steps whose time under the unfrozen plan is nearest
+// to the time of `all`; it has a reason in place of times where one of the two has no times.
+// Requires: some segment.
 PredictedAblation predict_ablation(Setting setting, const AblationQuestion& question);
 
 // True if no arm takes less time than this one, controls left out; so it is of two that take as

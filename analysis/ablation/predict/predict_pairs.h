@@ -13,27 +13,26 @@
 #include "analysis/ablation/pair_result.h"
 #include "analysis/ablation/predict/predict_run.h"
 #include "profiles/setting.h"
-#include "traces/freeze_trace.h"
-
 namespace frazil {
 
 // Arms that do not fit are not there, nor those whose masks are not known.
 using PredictedRuns = std::map<Arm, PredictedRun>;
 
 struct RecordedMasks {
-  FreezeTrace trace;
-  std::string file;  // that it was read from
+  std::vector<ForecastSegment> segments;
+  Step steps = 1;  // of the run
+  TransitionOverhead overhead = {};
+  std::string file;  // that they were read from
   std::int64_t seed = 1;
 };
 
-// Returns the cost of a transition besides moving state, as the run predicted it from its own
-// measurement: the largest of its transitions. Zero where there was none.
-TransitionOverhead find_overhead(const FreezeTrace& trace);
+// Returns the masks of a run: neighbours differ. `file`: of the result.
+RecordedMasks record_masks(const PairResult& result, const std::string& file);
 
 // Predicts these arms. Every step counts as a whole one, also the last of an epoch if its batch is
-// short. `shorter_epochs`: those of arm `shorter`, which has no prediction without. Throws
-// InputError for a trace that is not of the profile's blocks.
+// short. `shorter_steps`: those of arm `shorter`, which has no prediction without. Throws
+// InputError for masks of another number of blocks than the profile has.
 PredictedRuns predict_pairs(const BaseRun& base, Setting setting, const RecordedMasks& masks,
-                            const std::vector<Arm>& arms, std::optional<int> shorter_epochs);
+                            const std::vector<Arm>& arms, std::optional<Step> shorter_steps);
 
 }  // namespace frazil

@@ -112,9 +112,8 @@ std::string explain_rows(const PredictionAnswer& answer) {
   const bool some = std::any_of(ablation.runs.begin(), ablation.runs.end(),
                                 [](const PredictedRun& run) { return run.fits(); });
   if (some) text += "* takes the least time of the arms that are no controls\n";
-  if (ablation.shorter_epochs) {
-    text += fmt::format("shorter trains {} {} of {} steps\n", *ablation.shorter_epochs,
-                        *ablation.shorter_epochs == 1 ? "epoch" : "epochs", *ablation.epoch);
+  if (ablation.shorter_steps) {
+    text += fmt::format("shorter trains {} of {} steps\n", *ablation.shorter_steps, ablation.steps);
   }
   return text + explain_suffixes(suffixes);
 }
@@ -210,7 +209,7 @@ Json run_json(const PredictionAnswer& answer, const PredictedRun& run) {
   json["plans"] = run.times.plans;
   json["transitions"] = run.times.transitions;
   json["extrapolated"] = run.times.extrapolated;
-  if (run.arm == Arm::kShorter) json["epochs"] = *answer.ablation.shorter_epochs;
+  if (run.arm == Arm::kShorter) json["steps"] = *answer.ablation.shorter_steps;
   json["segments"] = segments_json(run);
   return json;
 }
@@ -226,7 +225,6 @@ std::string prediction_json(const PredictionAnswer& answer) {
   const PredictedAblation& ablation = answer.ablation;
   const auto speed = limit_speed(ablation);
   Json json = {{"steps", ablation.steps},
-               {"epoch_steps", ablation.epoch ? Json(*ablation.epoch) : Json(nullptr)},
                {"seed", answer.seed},
                {"devices", answer.setting.cluster().devices.size()},
                {"compute_limit_ns", ablation.compute_limit.count()},

@@ -25,26 +25,6 @@ constexpr std::string_view kNoteWord = "note: ";
 
 constexpr int kMostSeed = 1'000'000'000;
 
-// Returns the steps of an epoch, by --samples or by --epochs; none if neither is given.
-std::optional<Step> read_epoch(const Flags& values, const AblationQuestion& question, Step steps) {
-  const auto& store = question.rules.store;
-  const int batch = question.rules.search.batch_size;
-  std::optional<Step> epoch;
-  if (store) epoch = steps_per_epoch(*store, batch);
-  const auto epochs = optional_integer(values, "epochs", 1, kMostCounted);
-  if (!epochs) return epoch;
-  if (!epoch && steps % *epochs == 0) return steps / *epochs;
-  if (!epoch) {
-    refuse_flags(fmt::format("--epochs {}", *epochs),
-                 fmt::format("a number of equal epochs of the forecast's {} steps", steps));
-  }
-  if (*epoch * *epochs != steps) {
-    refuse_flags(fmt::format("--epochs {} of {} steps", *epochs, *epoch),
-                 fmt::format("the {} steps of the forecast", steps));
-  }
-  return epoch;
-}
-
 void note_cache(const Flags& values, const FeatureStore& store, int hosts, int batch,
                 std::vector<std::string>& notes) {
   for (const char* tier : {"memory", "disk"}) {
@@ -111,7 +91,6 @@ AblationQuestion read_question(const Flags& values, const ModelProfile& profile)
   rules.overhead.start = duration_or(values, "switch-time", Duration{0});
   rules.store = read_store(values);
   question.seed = static_cast<std::uint64_t>(integer_or(values, "seed", 1, 0, kMostSeed));
-  question.epoch = read_epoch(values, question, trace.steps);
   return question;
 }
 
@@ -126,9 +105,6 @@ void add_simulate_arms_flags(po::options_description& flags) {
       ("micro-batch", text_value("LIST"),
        "with --simulate: sizes to try, a comma list; default: the powers of two that were "
        "measured")  //
-      ("epochs", text_value("N"),
-       "with --simulate: epochs of the forecast, which arm shorter needs; default: as --samples "
-       "says")  //
       ("schedules", known_value("LIST", list_schedule_words(/*with_search=*/false)),
        "with --simulate: schedules to try, a comma list; default: all that are synchronous")  //
       ("reduction", known_value("MODE", kReductionWords),

@@ -96,6 +96,9 @@ class Replanner {
     return std::exchange(time_, Duration{0});
   }
 
+  // Returns all the time that has ever been spent so.
+  Duration asking() const { return asking_; }
+
   // Times the search for the held plan and returns the median of three runs. Returns `most`,
   // without a search, if that is 0 or over 50 ms. `caches` are filled before each run.
   Duration time_search(Duration most, ProcessorCaches& caches);

@@ -33,10 +33,10 @@ TEST_F(ArmRuns, KeepsWhatIsTrainedAndChangesWhatTheArmSays) {
            "freeze": {"policy": {"kind": "alpha"}, "freeze_untrainable": true})");
   for (const ArmFacts& facts : all_arms()) {
     SCOPED_TRACE(facts.name);
-    const Json run = make(base, {facts.arm, 9, 2, "masks.jsonl"});
+    const Json run = make(base, {facts.arm, 9, "masks.jsonl"});
     EXPECT_EQ(run["model"], Json({{"blocks", 3}}));
     EXPECT_EQ(run["seed"], 9);
-    EXPECT_EQ(run["epochs"], 2);
+    EXPECT_EQ(run["epochs"], 5);
     EXPECT_EQ(run.contains("cache"), facts.caches);
     if (facts.caches) {
       EXPECT_EQ(run["cache"]["memory_bytes"], 77);
@@ -116,18 +116,41 @@ TEST_F(ArmRuns, PlanForTheMemoryOfSignalsWhereThePolicyDecides) {
                InputError);
 }
 
-TEST(ShorterRuns, TakeTheNearestWholeNumberOfEpochs) {
-  const auto shorter = [](int epochs, int unfrozen, int all) {
-    const ShorterRun run = shorten(epochs, Duration{unfrozen}, Duration{all});
-    return std::pair(run.epochs, run.more_time_percent);
+TEST(ShorterRuns, TakeTheNearestNumberOfSteps) {
+  const auto shorter = [](Step steps, int unfrozen, int all) {
+    return shorten(steps, Duration{unfrozen}, Duration{all}).steps;
   };
-  EXPECT_EQ(shorter(20, 200, 100), std::pair(10, 0.0));
-  EXPECT_EQ(shorter(20, 200, 104).first, 10);  // 10.4 epochs
-  EXPECT_NEAR(shorter(20, 200, 104).second, -3.846, 1e-3);
-  EXPECT_EQ(shorter(20, 200, 106).first, 11);
-  EXPECT_EQ(shorter(4, 400, 10).first, 1);  // 0.1 epochs
-  EXPECT_NEAR(shorter(4, 400, 10).second, 900, 1e-9);
-  EXPECT_EQ(shorter(4, 400, 500).first, 4);  // `all` was slower
+  EXPECT_EQ(shorter(20, 200, 100), 10);
+  EXPECT_EQ(shorter(20, 200, 104), 10);  // 10.4 steps
+  EXPECT_EQ(shorter(20, 200, 106), 11);
+  EXPECT_EQ(shorter(4, 400, 10), 1);   // 0.1 steps
+  EXPECT_EQ(shorter(4, 400, 500), 4);  // `all` was slower
+}
+
+TEST_F(ArmRuns, WarmUpForTheSameShareOfAShorterRun) {
+  const BaseRun base = read(R"(, "optimizer": {"warm_up_steps": 50})");
+  const auto warm_up = [&](const ArmRun& run) {
+    return make(base, run)["optimizer"]["warm_up_steps"];
+  };
+  EXPECT_EQ(warm_up({Arm::kUnfrozen}), 50);
+  EXPECT_EQ(warm_up({Arm::kShorter, 1, {}, ShorterRun{45, 100}}), 23);
+}
+
+TEST_F(ArmRuns, AreOthersWhereAFileThatTheyNameIsAnother) {
+  const auto hash = [&](const std::string& text) {
+    write_text_file(folder_.path("t.jsonl"), text);
+    return read(R"(, "freeze": {"policy": {"kind": "trace", "path": "t.jsonl"}})").hash;
+  };
+  const std::string before = hash("masks");
+  EXPECT_NE(hash("other masks"), before);
+  EXPECT_EQ(hash("masks"), before);
+}
+
+TEST_F(ArmRuns, CacheByDefaultWhereACacheIsOffWhateverItsKeys) {
+  EXPECT_EQ(read(R"(, "cache": {"kind": "off", "memory_bytes": 1000})").store.memory.limit,
+            read("").store.memory.limit);
+  EXPECT_EQ(read(R"(, "cache": {"kind": "on", "memory_bytes": 1000})").store.memory.limit,
+            Bytes{1000});
 }
 
 }  // namespace

@@ -126,14 +126,6 @@ TEST(ControlMasks, OfATraceAreMaskEventsAtThePolicysSteps) {
   EXPECT_EQ(find_segments(trace, "trace.jsonl"), expected);
 }
 
-TEST(ControlMasks, CountTheNearestWholeEpochsAndAtLeastOne) {
-  EXPECT_EQ(count_epochs_within(Duration{0}, Duration{10}), 1);
-  EXPECT_EQ(count_epochs_within(Duration{14}, Duration{10}), 1);
-  EXPECT_EQ(count_epochs_within(Duration{15}, Duration{10}), 2) << "two are equally near";
-  EXPECT_EQ(count_epochs_within(Duration{34}, Duration{10}), 3);
-  EXPECT_EQ(count_epochs_within(Duration{36}, Duration{10}), 4);
-}
-
 // The forecast that lies beside the sources is the one of the run that it names.
 TEST(ControlMasks, TheForecastOfTheDigitsIsThatOfItsPolicy) {
   const std::string file = std::string(FRAZIL_SOURCE_FOLDER) + "/traces/digits_freezing.jsonl";

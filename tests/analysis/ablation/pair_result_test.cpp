@@ -21,7 +21,8 @@ PairResult planted_result() {
   result.loss = 0.1;
   result.transitions = 2;
   result.transition_time = Duration{77};
-  result.more_time_percent = -3.25;
+  result.overhead = {.plan = Duration{3}, .start = Duration{4}};
+  result.made_from = "origin";
   return result;
 }
 
@@ -30,8 +31,7 @@ TEST(PairResult, ReadsBackAsItWasWritten) {
   EXPECT_EQ(parse_pair_result(to_json(result), "result.json"), result);
   PairResult bare = result;
   bare.foreign_cores.reset();
-  bare.more_time_percent.reset();
-  bare.phases.clear();
+  bare.made_from.clear();
   bare.curve.clear();
   EXPECT_EQ(parse_pair_result(to_json(bare), "result.json"), bare);
   PairResult placed = result;
@@ -39,6 +39,35 @@ TEST(PairResult, ReadsBackAsItWasWritten) {
   placed.inputs.device = "cuda";
   placed.inputs.gpus = "1,0";
   EXPECT_EQ(parse_pair_result(to_json(placed), "result.json"), placed);
+}
+
+TEST(PairResult, IsRefusedWhosePartsDoNotGoTogether) {
+  const PairResult good = planted_result();
+  const auto refused = [&](auto change) -> std::string {
+    PairResult result = good;
+    change(result);
+    try {
+      (void)parse_pair_result(to_json(result), "result.json");
+      return "nothing";
+    } catch (const InputError& error) {
+      return error.found();
+    }
+  };
+  EXPECT_EQ(refused([](PairResult&) {}), "nothing");
+  EXPECT_EQ(refused([](PairResult& result) { result.wall += Duration{1}; }),
+            "phases of 2500000000 ns at $.phases");
+  EXPECT_EQ(refused([](PairResult& result) { result.phases.clear(); }), "no phases at $.phases");
+  EXPECT_EQ(refused([](PairResult& result) { result.phases[0].first_step = 1; }),
+            "a phase that begins at step 1 at $.phases");
+  EXPECT_EQ(refused([](PairResult& result) { result.phases.push_back(result.phases[0]); }),
+            "a phase that begins at step 0 at $.phases");
+  EXPECT_EQ(
+      refused([](PairResult& result) {
+        result.phases.push_back({.first_step = result.steps, .mask = "111", .plan = "a plan"});
+      }),
+      "a phase behind the last step at $.phases");
+  EXPECT_EQ(refused([](PairResult& result) { result.phases[0].mask = "1x1"; }),
+            R"(`"1x1"` at $.phases[0].mask)");
 }
 
 TEST(PairResult, IsRefusedUnderOtherInputs) {

@@ -36,10 +36,12 @@ TEST(Pilot, ChoosesTheNumberOfSeedsAndLeavesOutItsOwn) {
 }
 
 TEST(Pilot, IsRefusedWithLessThanASpread) {
-  for (const char* const differences :
-       {"", R"({"seed": 1, "points": 0})", R"({"seed": 1, "points": 0}, {"seed": 1, "points": 1})",
-        R"({"seed": 1, "points": 0}, {"seed": 2, "points": 101})",
-        R"({"seed": 1, "points": 0}, {"seed": 2, "point": 1})"}) {
+  const std::string three = R"({"seed": 1, "points": 0}, {"seed": 2, "points": 1},
+                               {"seed": 3, "points": 0})";
+  EXPECT_EQ(parse_pilot(pilot_text(three + R"(, {"seed": 4, "points": 1})"), "p").seeds.size(), 4U);
+  for (const std::string& differences :
+       {std::string(), three, three + R"(, {"seed": 1, "points": 1})",
+        three + R"(, {"seed": 4, "points": 101})", three + R"(, {"seed": 4, "point": 1})"}) {
     EXPECT_THROW((void)parse_pilot(pilot_text(differences), "pilot.json"), InputError)
         << differences;
   }

@@ -20,6 +20,7 @@ class PlantedRuns {
     result.device = result.wall * 2;
     result.cluster = result.wall * 2;
     result.process = result.wall + std::chrono::seconds(1);
+    result.steps = 6;
     result.epochs = 2;
     result.state_hash = "00ff";
     result.phases = {{.mask = "111",

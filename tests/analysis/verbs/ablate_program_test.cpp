@@ -90,10 +90,14 @@ TEST_F(AblateProgram, NeverRunsAgainWhatHasFinished) {
   EXPECT_EQ(again.err, "");
   EXPECT_EQ(calls().size(), 6U);
   fs::remove(folder_.path("out/all/seed-2/result.json"));
-  EXPECT_EQ(ablate(arms + "--seeds 2").code, 0);
-  EXPECT_EQ(calls().size(), 7U);
+  const Outcome third = ablate(arms + "--seeds 2");
+  EXPECT_EQ(third.code, 0);
+  EXPECT_NE(third.err.find("1 of the results that are there are of controls made from other runs"),
+            std::string::npos)
+      << third.err;
+  EXPECT_EQ(calls().size(), 8U) << "and the control that was made from it";
   EXPECT_EQ(ablate(arms + "--seeds 3").code, 0);
-  EXPECT_EQ(calls().size(), 10U);
+  EXPECT_EQ(calls().size(), 11U);
 }
 
 TEST_F(AblateProgram, RefusesResultsOfOtherInputs) {
@@ -238,7 +242,7 @@ TEST_F(AblateProgram, SaysWhyATrainingCannotBeStarted) {
 }
 
 TEST_F(AblateProgram, AsksForTheRunsThatItsArmsAre) {
-  plant("unfrozen 1 0.5 8\nall 1 0.5 3\n");  // 4 epochs take 8 s, so 3 s are 1.5 epochs
+  plant("unfrozen 1 0.5 8\nall 1 0.5 3\n");  // 4 steps take 8 s, so 3 s are 1.5 steps
   const Outcome outcome = ablate("--seeds 1 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(calls().size(), 12U);
@@ -258,7 +262,8 @@ TEST_F(AblateProgram, AsksForTheRunsThatItsArmsAre) {
   const auto run_of = [&](const std::string& arm) {
     return Json::parse(read_text_file(folder_.path("out/" + arm + "/seed-1/run.json")));
   };
-  EXPECT_EQ(run_of("shorter")["epochs"], 2);
+  EXPECT_TRUE(has("shorter", " --steps 2 "));
+  EXPECT_FALSE(has("all", "--steps"));
   EXPECT_EQ(run_of("shorter")["freeze"]["policy"]["kind"], "none");
   EXPECT_EQ(run_of("all")["epochs"], 4);
   EXPECT_EQ(run_of("all")["freeze"], Json({{"alpha", 0.5}}));
@@ -333,7 +338,8 @@ TEST_F(AblateProgram, RefusesWhatCannotBeJudged) {
             std::string::npos);
   write_text_file(folder_.path("pilot.json"),
                   R"({"format": "frazil.ablation_pilot", "version": 1, "differences": [
-                      {"seed": 4, "points": 0.1}, {"seed": 5, "points": 0.3}]})");
+                      {"seed": 4, "points": 0.1}, {"seed": 5, "points": 0.3},
+                      {"seed": 6, "points": 0.2}, {"seed": 7, "points": 0.1}]})");
   EXPECT_NE(refusal("--pilot pilot.json --seed-list 3,4").find("seed 4 in --seed-list"),
             std::string::npos);
   write_text_file(folder_.path("run.json"), R"({"format": "frazil.run", "version": 1})");

@@ -108,14 +108,14 @@ TEST_F(AblateSimulated, HoldsAPlanForTheTimesThatSimulatePredicts) {
 }
 
 TEST_F(AblateSimulated, SaysOfArmsThatDoNotFitWhy) {
-  const json answer = ablate("--epochs 40");
+  const json answer = ablate("");
   EXPECT_NE(arm(answer, "one-device").at("no_time_because").get<std::string>().find("device0"),
             std::string::npos)
       << arm(answer, "one-device");
   EXPECT_FALSE(arm(answer, "data-parallel").contains("time_ns"));
   EXPECT_LT(arm(answer, "pipe").at("time_ns"), arm(answer, "unfrozen").at("time_ns"));
   EXPECT_LT(arm(answer, "all").at("time_ns"), arm(answer, "pipe").at("time_ns"));
-  const Outcome text = run("ablate", "--simulate --forecast trace.jsonl --batch 8 --epochs 40");
+  const Outcome text = run("ablate", "--simulate --forecast trace.jsonl --batch 8");
   EXPECT_NE(text.out.find("\none-device: no plan is feasible; "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("\nnote: no arm caches: "), std::string::npos) << text.out;
   write_memory(Bytes{3000});
@@ -134,10 +134,6 @@ TEST_F(AblateSimulated, RefusesInOneSentence) {
       {"--simulate --batch 8", "--forecast"},
       {"--simulate --forecast trace.jsonl", "--batch"},
       {"--simulate --forecast model.json --batch 8", "model.json:1"},
-      {"--simulate --forecast trace.jsonl --batch 8 --epochs 7",
-       "found --epochs 7, expected a number of equal epochs of the forecast's 4000 steps"},
-      {"--simulate --forecast trace.jsonl --batch 8 --epochs 41 --samples 800 --cache-disk 1MB",
-       "found --epochs 41 of 100 steps, expected the 4000 steps of the forecast"},
       {"--simulate --forecast trace.jsonl --batch 8 --schedules 1f1b,search", "search"},
       {"--simulate --forecast trace.jsonl --batch 8 --seed -1", "--seed"},
       {"--simulate --forecast trace.jsonl --batch 8 --samples 800", "--cache-memory"},

@@ -112,11 +112,13 @@ TEST_F(AblatedRuns, OfControlsFreezeAsManyBlocksAndEndEarlier) {
   EXPECT_NE(masks("from-top/seed-3")[1], all[1]);
   const Json shorter = result("shorter/seed-3");
   EXPECT_EQ(masks("shorter/seed-3").size(), 1U);
-  EXPECT_EQ(shorter["curve"].size(), shorter["epochs"]);
-  // By the definition: no other number of epochs is nearer to the time of `all`.
-  const double epoch = result("unfrozen/seed-3")["wall_time_ns"].get<double>() / 3;
-  const double wanted = result("all/seed-3")["wall_time_ns"].get<double>() / epoch;
-  EXPECT_LE(std::abs(shorter["epochs"].get<double>() - std::clamp(wanted, 1.0, 3.0)), 0.5);
+  // By the definition: no other number of steps is nearer to the time of `all`.
+  const double steps = result("unfrozen/seed-3")["steps"];
+  EXPECT_EQ(steps, 18);
+  const double step = result("unfrozen/seed-3")["wall_time_ns"].get<double>() / steps;
+  const double wanted = result("all/seed-3")["wall_time_ns"].get<double>() / step;
+  EXPECT_LE(std::abs(shorter["steps"].get<double>() - std::clamp(wanted, 1.0, steps)), 0.5);
+  EXPECT_NEAR(shorter["epochs"].get<double>(), shorter["steps"].get<double>() / 6, 1e-9);
 }
 
 }  // namespace

@@ -21,7 +21,6 @@ using std::chrono::microseconds;
 AblationQuestion make_question() {
   AblationQuestion question;
   question.forecast = {{0, 8, mask_of("1111")}, {8, 12, mask_of("0011")}};
-  question.epoch = 4;
   PredictionRules& rules = question.rules;
   rules.search.batch_size = 8;
   rules.search.micro_batch_sizes = {8};
@@ -63,10 +62,10 @@ TEST_F(PredictedArms, OnOneDeviceAreTheSumsOfTheirLayers) {
   }
   // Under 1001 the gradient goes down to layer 0: 4 F, 3 I and 2 W. Nothing can be cached.
   EXPECT_EQ(parts(Arm::kFromTop), steps(8 * whole + 12 * microseconds{7200}));
-  // 124,800 us and 40 ns of `all` are 3.545 epochs of four whole steps.
+  // 124,800 us and 40 ns of `all` are 14.18 whole steps.
   EXPECT_EQ(ablation.run_of(Arm::kAll).total(), microseconds{124'800} + Duration{40});
-  EXPECT_EQ(ablation.shorter_epochs, 4);
-  EXPECT_EQ(parts(Arm::kShorter), steps(16 * whole));
+  EXPECT_EQ(ablation.shorter_steps, 14);
+  EXPECT_EQ(parts(Arm::kShorter), steps(14 * whole));
   EXPECT_EQ(ablation.compute_limit, 8 * whole + 12 * cached);
   EXPECT_EQ(ablation.steps, 20);
 }
@@ -95,15 +94,12 @@ TEST_F(PredictedArms, OfRandomMasksFollowTheirSeedAndFreezeAsMany) {
   EXPECT_EQ(masks, (std::set<std::string>{"0011", "0101", "1001"}));
 }
 
-TEST_F(PredictedArms, ThatCacheNeedAStoreAndShorterAnEpoch) {
+TEST_F(PredictedArms, ThatCacheNeedAStore) {
   question.rules.store.reset();
-  question.epoch.reset();
   const PredictedAblation ablation = predict();
   EXPECT_EQ(ablation.run_of(Arm::kAll).times.parts,
             ablation.run_of(Arm::kAutoPipeReplicas).times.parts);
   EXPECT_EQ(ablation.compute_limit, microseconds{8 * 8800 + 12 * 5600});
-  EXPECT_FALSE(ablation.run_of(Arm::kShorter).fits());
-  EXPECT_FALSE(ablation.shorter_epochs.has_value());
 }
 
 // Each device has room for half of the unfrozen model, and for all of it once half is frozen.

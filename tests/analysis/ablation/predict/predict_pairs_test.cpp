@@ -23,14 +23,14 @@ class PredictedPairs : public testing::Test {
                         "micro_batch_size": 8, "cache": {"kind": "on", "memory_bytes": 1000},
                         "freeze": {"policy": {"kind": "alpha"}}})");
     base_ = read_base_run(folder_.path("run.json"));
-    masks_.trace.blocks = profile_.blocks;
-    masks_.trace.steps = 20;
-    masks_.trace.events = {{0, MaskEvent{.mask = mask_of("1111")}},
-                           {8, MaskEvent{.mask = mask_of("0011")}}};
-    masks_.file = "trace.jsonl";
+    result_.steps = 20;
+    for (const auto& [step, mask] : {std::pair(0, "1111"), {4, "1111"}, {8, "0011"}}) {
+      result_.phases.push_back({.first_step = step, .mask = mask, .plan = "a plan"});
+    }
   }
-  PredictedRuns predict(const std::vector<Arm>& arms, std::optional<int> shorter = {}) const {
-    return predict_pairs(base_, {profile_, cluster_}, masks_, arms, shorter);
+  PredictedRuns predict(const std::vector<Arm>& arms, std::optional<Step> shorter = {}) const {
+    return predict_pairs(base_, {profile_, cluster_}, record_masks(result_, "result.json"), arms,
+                         shorter);
   }
 
   const ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
@@ -38,7 +38,7 @@ class PredictedPairs : public testing::Test {
   ModelProfile profile_ = make_chain(4, microseconds{100}, microseconds{100}, microseconds{100});
   Cluster cluster_ =
       make_uniform_cluster(1, Bytes{100'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}});
-  RecordedMasks masks_;
+  PairResult result_;
 };
 
 constexpr microseconds kWhole{8800};   // a step of 4 F, 3 I and 4 W
@@ -51,8 +51,8 @@ TEST_F(PredictedPairs, TakeWhatTheirLayersTakeUnderTheRecordedMasks) {
   EXPECT_EQ(runs.at(Arm::kFreezeOnly).total(), 8 * kWhole + 12 * kHalf);
   // Features of a batch take 80 bytes, which an epoch writes at the 8 GB/s that are the default.
   EXPECT_EQ(runs.at(Arm::kAll).total(), 8 * kWhole + 4 * (kHalf + Duration{10}) + 8 * kCached);
-  EXPECT_EQ(runs.count(Arm::kShorter), 0U) << "how many epochs it has is not known";
-  EXPECT_EQ(predict({Arm::kShorter}, 3).at(Arm::kShorter).total(), 12 * kWhole);
+  EXPECT_EQ(runs.count(Arm::kShorter), 0U) << "how many steps it has is not known";
+  EXPECT_EQ(predict({Arm::kShorter}, 12).at(Arm::kShorter).total(), 12 * kWhole);
 }
 
 TEST_F(PredictedPairs, CacheAsTheConfigurationSays) {
@@ -66,18 +66,15 @@ TEST_F(PredictedPairs, LeaveOutArmsThatDoNotFit) {
 }
 
 TEST_F(PredictedPairs, ChargeTransitionsAsTheRunHasMeasuredThem) {
-  EXPECT_EQ(find_overhead(masks_.trace), TransitionOverhead{});
-  for (const int start : {30, 50}) {
-    TransitionEvent transition;
-    transition.predicted = TransitionTimes{microseconds{7}, microseconds{1}, microseconds{start}};
-    masks_.trace.events.push_back({8, transition});
-  }
-  EXPECT_EQ(find_overhead(masks_.trace),
-            (TransitionOverhead{.plan = microseconds{7}, .start = microseconds{50}}));
+  result_.overhead = {.plan = microseconds{7}, .start = microseconds{50}};
+  const RecordedMasks masks = record_masks(result_, "result.json");
+  EXPECT_EQ(masks.overhead, result_.overhead);
+  const std::vector<ForecastSegment> segments = {{0, 8, mask_of("1111")}, {8, 12, mask_of("0011")}};
+  EXPECT_EQ(masks.segments, segments) << "a plan that changes under one mask parts nothing";
 }
 
-TEST_F(PredictedPairs, RefuseATraceOfOtherBlocks) {
-  masks_.trace.blocks.back() = "other";
+TEST_F(PredictedPairs, RefuseMasksOfOtherBlocks) {
+  for (PairPhase& phase : result_.phases) phase.mask += "1";
   EXPECT_THROW((void)predict({Arm::kAll}), InputError);
 }
 
