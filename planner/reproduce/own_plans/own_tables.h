@@ -3,7 +3,7 @@
 // ImageNet, alpha 1/3) beside PipeTransformer's plans and beside the best plan that never freezes,
 // on the same devices. Loading, transitions and filling caches are charged to all. Then come
 // trainings whose models leave one device little room or none, where the elastic pipeline stands
-// against every fixed plan of the search.
+// against the fixed plans of the search.
 
 #include <optional>
 #include <string>
