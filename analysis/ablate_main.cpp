@@ -14,6 +14,7 @@
 
 #include "analysis/ablation/ablation.h"
 #include "analysis/ablation/ablation_answer.h"
+#include "analysis/ablation/ablation_charts.h"
 #include "analysis/ablation/ablation_page.h"
 #include "analysis/ablation/pilot.h"
 #include "analysis/ablation/predict/simulate_arms.h"
@@ -62,6 +63,9 @@ void add_run_flags(po::options_description& flags) {
       ("gpus", text_value("LIST"),
        "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
       ("html", text_value("FILE"), "also a page with pictures")                            //
+      ("svg", text_value("FILE"), "also a picture: speeds and differences of accuracy")    //
+      ("title", text_value("TEXT"),
+       "heading of page and picture: what was trained; default: Ablation")  //
       ("quiet", po::bool_switch(), "no progress");
 }
 
@@ -215,6 +219,23 @@ ExitCode end_stopped(const AblationRequest& request, const AblationRuns& runs, b
   return static_cast<ExitCode>(128 + runs.stopped_by);
 }
 
+std::vector<NewFile> draw_files(const Flags& flags, const Ablation& ablation) {
+  const std::string title = optional_text(flags, "title").value_or("Ablation");
+  std::vector<NewFile> files;
+  if (const auto page = optional_text(flags, "html")) {
+    files.push_back({*page, to_html(ablation, title)});
+  }
+  if (const auto picture = optional_text(flags, "svg")) {
+    files.push_back({*picture, draw_ablation(ablation, title)});
+  }
+  return files;
+}
+
+void refuse_lonely_title(const Flags& flags) {
+  if (flags.count("title") == 0 || flags.count("html") > 0 || flags.count("svg") > 0) return;
+  refuse_flags("--title without --html and --svg", "one of them, which it heads");
+}
+
 ExitCode ablate(const Flags& flags) {
   if (optional_text(flags, "arms") == "help") {
     print_answer(list_arms());
@@ -239,21 +260,21 @@ ExitCode ablate(const Flags& flags) {
   request.arms = arms;
   request.seeds = chosen.seeds;
   refuse_without_freezing(request);
+  refuse_lonely_title(flags);
   refuse_folder_place({"--out", out});
   refuse_overwriting(named_files(flags, {"run", "profile", "cluster", "pilot"}),
-                     named_files(flags, {"html"}));
+                     named_files(flags, {"html", "svg"}));
   AblationRuns runs = run_ablation(request, [&](const std::string& line) {
     if (!quiet) fmt::print(stderr, "frazil ablate: {}\n", to_one_line(line));
   });
   if (runs.stopped_by != 0) return end_stopped(request, runs, as_json);
   const Ablation ablation = sum_up(request, std::move(runs), margin, chosen.asked);
-  const auto page = optional_text(flags, "html");
-  write_and_answer(
-      [&] {
-        if (page) write_text_file(*page, to_html(ablation, "Ablation"));
-      },
-      as_json ? to_json(ablation) : to_text(ablation));
-  if (page) fmt::print(stderr, "wrote {}\n", to_one_line(*page));
+  const std::vector<NewFile> files = draw_files(flags, ablation);
+  write_and_answer([&] { write_text_files(files); },
+                   as_json ? to_json(ablation) : to_text(ablation));
+  for (const NewFile& file : files) {
+    fmt::print(stderr, "wrote {}\n", to_one_line(file.path.string()));
+  }
   return ExitCode::kOk;
 }
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "analysis/ablation/ablation_answer.h"
+#include "analysis/ablation/ablation_charts.h"
 #include "analysis/html/html_parts.h"
-#include "analysis/svg/interval_bars.h"
 #include "analysis/svg/svg.h"
 #include "traces/freeze_trace.h"
 
@@ -22,68 +22,6 @@ constexpr double kPercentOfOne = 100;
 double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 std::string label_of(Arm arm) { return std::string(facts_of(arm).name); }
-
-const PairResult* find_unfrozen(const Ablation& ablation, std::int64_t seed) {
-  const auto found = std::find_if(ablation.results.begin(), ablation.results.end(),
-                                  [seed](const PairResult& result) {
-                                    return result.pair == ArmSeed{Arm::kUnfrozen, seed};
-                                  });
-  return found == ablation.results.end() ? nullptr : &*found;
-}
-
-// Returns value(of arm, of unfrozen) for each seed that both have.
-template <class Value>
-std::vector<double> sample_pairs(const Ablation& ablation, Arm arm, const Value& value) {
-  std::vector<double> samples;
-  for (const PairResult& result : ablation.results) {
-    if (result.pair.arm != arm) continue;
-    if (const PairResult* const base = find_unfrozen(ablation, result.pair.seed)) {
-      samples.push_back(value(result, *base));
-    }
-  }
-  return samples;
-}
-
-IntervalChart chart_speeds(const Ablation& ablation) {
-  IntervalChart chart{.title = "Speed over unfrozen",
-                      .x_label = "wall time of unfrozen / wall time of the arm; 95 % interval",
-                      .base = 1,
-                      .bars = {},
-                      .levels = {{1, "as fast"}}};
-  for (const ArmRow& row : ablation.rows) {
-    if (!row.speed) continue;
-    IntervalBar bar{.label = label_of(row.arm), .value = row.speed->mean};
-    if (row.speed->interval) bar.interval = {row.speed->interval->low, row.speed->interval->high};
-    bar.samples =
-        sample_pairs(ablation, row.arm, [](const PairResult& own, const PairResult& base) {
-          return in_seconds(base.wall) / in_seconds(own.wall);
-        });
-    bar.predicted = row.predicted_speed;
-    chart.bars.push_back(std::move(bar));
-  }
-  return chart;
-}
-
-IntervalChart chart_differences(const Ablation& ablation) {
-  IntervalChart chart{.title = "Accuracy less that of unfrozen",
-                      .x_label = "percentage points; 95 % interval",
-                      .base = 0,
-                      .bars = {},
-                      .levels = {{0, "as accurate"}, {-ablation.margin_points, "margin"}}};
-  for (const ArmRow& row : ablation.rows) {
-    if (!row.difference) continue;
-    IntervalBar bar{.label = label_of(row.arm), .value = row.difference->mean};
-    if (row.difference->bounds) {
-      bar.interval = {row.difference->bounds->low, row.difference->bounds->high};
-    }
-    bar.samples =
-        sample_pairs(ablation, row.arm, [](const PairResult& own, const PairResult& base) {
-          return kPercentOfOne * (own.accuracy - base.accuracy);
-        });
-    chart.bars.push_back(std::move(bar));
-  }
-  return chart;
-}
 
 // A curve of an arm holds those of all its seeds; what is no number parts them.
 Series series_of(const Ablation& ablation, Arm arm, Duration PairPoint::*time) {
@@ -203,9 +141,7 @@ std::string to_html(const Ablation& ablation, const std::string& title) {
   if (!tiles.empty()) page += html_tiles(tiles);
   page += html_figure(draw_interval_bars(chart_speeds(ablation), kFullWidth));
   page += html_figure(draw_interval_bars(chart_differences(ablation), kFullWidth));
-  page += html_paragraph("lead",
-                         "A bar is a mean over the seeds, a dot is a seed, a hollow diamond is "
-                         "what was predicted.");
+  page += html_paragraph("lead", tell_signs(ablation));
   page += html_table(tabulate_arms(ablation));
   page += draw_accuracy(ablation, "Accuracy over time, all seeds",
                         "seconds of steps and transitions", &PairPoint::wall);

@@ -301,6 +301,29 @@ TEST_F(AblateProgram, AnswersWhatWasPlanted) {
                             "non-inferior, better than shorter", ">Every run<"}) {
     EXPECT_NE(page.find(words), std::string::npos) << words;
   }
+  // Page and picture show the same charts, the picture alone and under the title asked for.
+  ASSERT_EQ(ablate(flags + "--quiet --svg a.svg --title 'Digits & <ink>'").code, 0);
+  const std::string picture = read_text_file(folder_.path("a.svg"));
+  EXPECT_EQ(picture.rfind("<svg xmlns=", 0), 0U);
+  EXPECT_EQ(picture.find("<script"), std::string::npos);
+  EXPECT_NE(read_text_file(folder_.path("page.html")).find("<h1>Digits &amp; &lt;ink&gt;</h1>"),
+            std::string::npos);
+  for (const char* words :
+       {">Digits &amp; &lt;ink&gt;<", ">Speed over unfrozen<", ">Accuracy less that of unfrozen<",
+        ">3 seeds; accuracy on 400 test samples; margin 1 point<",
+        ">A bar is a mean over the seeds, a dot is a seed, a hollow diamond is what was "}) {
+    EXPECT_NE(picture.find(words), std::string::npos) << words;
+  }
+  for (std::size_t at = picture.find("<g><title>"); at != std::string::npos;
+       at = picture.find("<g><title>", at + 1)) {
+    const std::string row = picture.substr(at, picture.find('\n', at) - at);
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
+  // Under one seed a bar's end is all that there is.
+  ASSERT_EQ(ablate("--arms unfrozen,all --seeds 1 --quiet --svg one.svg").code, 0);
+  const std::string dot = "m-2.5 0a2.5";
+  EXPECT_EQ(read_text_file(folder_.path("one.svg")).find(dot), std::string::npos);
+  EXPECT_NE(picture.find(dot), std::string::npos);
   // A tighter margin, and the verdict is another; nothing runs for it.
   answer = Json::parse(ablate(flags + "--json --margin 0.5").out);
   EXPECT_EQ(answer["arms"][1]["verdict"], "not shown");
@@ -329,6 +352,11 @@ TEST_F(AblateProgram, RefusesWhatCannotBeJudged) {
   EXPECT_NE(refusal("--arms unfrozen,unfrozen").find("unfrozen twice"), std::string::npos);
   EXPECT_NE(refusal("--arms unfrozn").find("unfrozen"), std::string::npos);
   EXPECT_NE(refusal("--margin 0").find("--margin 0"), std::string::npos);
+  EXPECT_NE(refusal("--svg run.json").find("--svg run.json for the file of --run"),
+            std::string::npos);
+  EXPECT_NE(refusal("--svg a.svg --html a.svg").find("for the file of --"), std::string::npos);
+  EXPECT_NE(refusal("--svg no/a.svg").find("folder no does not exist"), std::string::npos);
+  EXPECT_NE(refusal("--title Digits").find("--title without --html and --svg"), std::string::npos);
   EXPECT_NE(refusal("--procs 3").find("--procs: found 3 processes for 2 devices"),
             std::string::npos);
   EXPECT_NE(refusal("--gpus 0").find("--gpus without --device cuda"), std::string::npos);
