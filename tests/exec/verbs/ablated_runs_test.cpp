@@ -91,6 +91,18 @@ TEST_F(AblatedRuns, AreThoseOfTrainAndAreKept) {
   EXPECT_EQ(fs::last_write_time(path("out/freeze/seed-2/answer.json")), kept);
 }
 
+TEST_F(AblatedRuns, OverProcessesHaveTheBitsOfThreads) {
+  const Json threads = ablate("--arms unfrozen,all --seeds 1");
+  fs::rename(path("out"), path("threads"));
+  const Json processes = ablate("--arms unfrozen,all --seeds 1 --procs 2");
+  for (const int arm : {0, 1}) {
+    EXPECT_EQ(processes["pairs"][arm]["processes"], 2);
+    EXPECT_EQ(processes["pairs"][arm]["state_hash"], threads["pairs"][arm]["state_hash"]);
+  }
+  const std::string trace = read_text_file(path("out/all/seed-1/run/trace.jsonl"));
+  EXPECT_NE(trace.find(" --procs 2 "), std::string::npos);
+}
+
 TEST_F(AblatedRuns, OfControlsFreezeAsManyBlocksAndEndEarlier) {
   ablate("--arms unfrozen,all,shorter,from-top,random-masks --seed-list 3");
   const std::vector<std::string> all = masks("all/seed-3");
