@@ -190,6 +190,7 @@ set(slow
   exec_threads_tests/PartlyCachedRun
   exec_threads_tests/SharedStages
   exec_train_tests/CacheAdmission
+  exec_verbs_tests/JudgedRuns
   exec_verbs_tests/KilledProcess
   exec_verbs_tests/TrainingVerbs
   planner_partition_tests/PublishedOptima
