@@ -4,28 +4,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "analysis/ablation/ablation.h"
 #include "analysis/ablation/ablation_answer.h"
 #include "analysis/ablation/ablation_charts.h"
+#include "analysis/ablation/ablation_flags.h"
 #include "analysis/ablation/ablation_page.h"
 #include "analysis/ablation/pilot.h"
 #include "analysis/ablation/predict/simulate_arms.h"
-#include "analysis/ablation/run_ablation.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
-#include "planner/verbs/known_words.h"
-#include "profiles/cluster_json.h"
 #include "profiles/error.h"
-#include "profiles/model_profile_json.h"
-#include "profiles/processes.h"
 #include "profiles/text_file.h"
 
 namespace frazil {
@@ -33,49 +26,13 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kMostSeedsAsked = 64;
-constexpr int kMostSeedAsked = 1'000'000'000;
-constexpr int kMostGpuAsked = 1023;     // its number
-constexpr double kPpmOfPoint = 10'000;  // a point is a percent
-
-std::vector<std::string_view> arm_names() {
-  std::vector<std::string_view> names;
-  for (const ArmFacts& facts : all_arms()) names.push_back(facts.name);
-  return names;
-}
-
-// The flags of runs that are made.
-void add_run_flags(po::options_description& flags) {
-  flags.add_options()("run", text_value("FILE"), "run configuration, with its own freezing")  //
-      ("out", text_value("FOLDER"),
-       "folder of the runs; what has finished there is not run again")  //
-      ("arms", known_value("LIST", arm_names()),
-       "ways to train, a comma list; default: all; help lists them")  //
-      ("seeds", text_value("N"),
-       "so many seeds, from 1 on; default: 8, or as many as follow from --pilot")  //
-      ("seed-list", text_value("LIST"), "these seeds, a comma list")               //
-      ("pilot", text_value("FILE"),
-       "differences under other seeds, from whose spread the number of seeds follows")  //
-      ("margin", text_value("POINTS"),
-       "points of accuracy that an arm may lose and still count as non-inferior; default 1")  //
-      ("device", known_value("KIND", kDeviceWords),
-       "what the cluster's devices are here, as train takes it: cpu (default) or cuda")  //
-      ("gpus", text_value("LIST"),
-       "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
-      ("html", text_value("FILE"), "also a page with pictures")                            //
-      ("svg", text_value("FILE"), "also a picture: speeds and differences of accuracy")    //
-      ("title", text_value("TEXT"),
-       "heading of page and picture: what was trained; default: Ablation")  //
-      ("quiet", po::bool_switch(), "no progress");
-}
-
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   flags.add_options()("profile", text_value("FILE"), "model profile")  //
       ("cluster", text_value("FILE"), "cluster")                       //
       ("procs", text_value("N"),
        "the cluster's devices in N processes, as train takes it, and with --simulate plan");
-  add_run_flags(flags);
+  add_ablation_flags(flags);
   add_simulate_arms_flags(flags);
   flags.add_options()("json", po::bool_switch(), "answer in JSON");
   return flags;
@@ -94,116 +51,6 @@ void refuse_flags_of(AddFlags& others, const Flags& given, const std::string& ex
   }
 }
 
-std::string list_arms() {
-  std::string list;
-  for (const ArmFacts& facts : all_arms()) {
-    list += fmt::format("{:<17}{}\n", facts.name, facts.one_line);
-  }
-  return list;
-}
-
-// Refuses a list that lacks what its arms are compared with or made from.
-void refuse_lonely_arms(const std::vector<Arm>& arms) {
-  const auto has = [&](Arm arm) { return std::find(arms.begin(), arms.end(), arm) != arms.end(); };
-  if (!has(Arm::kUnfrozen)) {
-    refuse_flags("--arms without unfrozen", "it among them: all arms are compared with it");
-  }
-  for (const Arm arm : arms) {
-    for (const Arm need : needs_of(arm)) {
-      if (has(need)) continue;
-      refuse_flags(fmt::format("{} without {} in --arms", facts_of(arm).name, facts_of(need).name),
-                   "both: the one is made from the other");
-    }
-  }
-}
-
-std::vector<Arm> read_arms(const Flags& flags) {
-  std::vector<Arm> arms;
-  const auto list = optional_text(flags, "arms");
-  if (!list) {
-    for (const ArmFacts& facts : all_arms()) arms.push_back(facts.arm);
-    return arms;
-  }
-  const std::vector<std::string_view> names = arm_names();
-  for (std::size_t begin = 0; begin <= list->size();) {
-    const std::size_t end = std::min(list->find(',', begin), list->size());
-    const std::string name = known_name("--arms", list->substr(begin, end - begin), names);
-    const Arm arm = find_arm(name).value();
-    if (std::find(arms.begin(), arms.end(), arm) != arms.end()) {
-      refuse_flags(fmt::format("--arms with {} twice", name), "each arm once");
-    }
-    arms.push_back(arm);
-    begin = end + 1;
-  }
-  refuse_lonely_arms(arms);
-  return arms;
-}
-
-AskedSeeds read_seeds(const Flags& flags) {
-  AskedSeeds asked;
-  asked.count = optional_integer(flags, "seeds", 1, kMostSeedsAsked);
-  if (const auto list = optional_text(flags, "seed-list")) {
-    if (asked.count) refuse_flags("--seeds beside --seed-list", "one of the two");
-    const std::vector<int> seeds = checked_flags("--seed-list", *list, 0, kMostSeedAsked);
-    asked.seeds.emplace(seeds.begin(), seeds.end());
-  }
-  return asked;
-}
-
-double read_margin(const Flags& flags) {
-  if (flags.count("margin") == 0) return 1;
-  const std::int64_t ppm = required_percent_ppm(flags, "margin");
-  if (ppm == 0) refuse_flags("--margin 0", "more than 0 points");
-  return static_cast<double>(ppm) / kPpmOfPoint;
-}
-
-// Returns the list as `frazil train` would write it.
-std::string read_gpus(const Flags& flags, const std::string& device) {
-  const auto list = optional_text(flags, "gpus");
-  if (!list) return "";
-  if (device == "cpu") refuse_flags("--gpus without --device cuda", "both");
-  std::string gpus;
-  for (const int gpu : checked_flags("--gpus", *list, 0, kMostGpuAsked)) {
-    gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
-  }
-  return gpus;
-}
-
-// Says where the devices are. One process is what `frazil train` has without the flag; the cluster
-// then stays as its file says.
-void read_place(const Flags& flags, AblationRequest& request) {
-  AblationInputs& inputs = request.inputs;
-  inputs.processes = integer_or(flags, "procs", 1, 1, kMostCounted);
-  if (inputs.processes > 1) deal_processes(request.cluster, inputs.processes, "--procs");
-  if (const auto device = optional_text(flags, "device")) {
-    inputs.device = known_name("--device", *device, kDeviceWords);
-  }
-  inputs.gpus = read_gpus(flags, inputs.device);
-}
-
-AblationRequest read_files(const Flags& flags) {
-  AblationRequest request;
-  request.base = read_base_run(required_text(flags, "run"));
-  request.profile_file = required_text(flags, "profile");
-  request.cluster_file = required_text(flags, "cluster");
-  request.profile = read_model_profile(request.profile_file);
-  request.cluster = read_cluster(request.cluster_file);
-  request.inputs = {.run_hash = request.base.hash,
-                    .profile_hash = hash_of(read_text_file(request.profile_file)),
-                    .cluster_hash = hash_of(read_text_file(request.cluster_file))};
-  read_place(flags, request);
-  return request;
-}
-
-void refuse_without_freezing(const AblationRequest& request) {
-  const bool freezes = std::any_of(request.arms.begin(), request.arms.end(), [](Arm arm) {
-    return facts_of(arm).masks != ArmFacts::Masks::kNone;
-  });
-  if (!freezes || request.base.freezes) return;
-  throw InputError(request.base.file.string(), 0, "no freezing",
-                   "a \"freeze\" for the arms that freeze");
-}
-
 ExitCode end_stopped(const AblationRequest& request, const AblationRuns& runs, bool as_json) {
   if (as_json) {
     print_answer(
@@ -219,7 +66,7 @@ ExitCode end_stopped(const AblationRequest& request, const AblationRuns& runs, b
   return static_cast<ExitCode>(128 + runs.stopped_by);
 }
 
-std::vector<NewFile> draw_files(const Flags& flags, const Ablation& ablation) {
+std::vector<NewFile> list_files(const Flags& flags, const Ablation& ablation) {
   const std::string title = optional_text(flags, "title").value_or("Ablation");
   std::vector<NewFile> files;
   if (const auto page = optional_text(flags, "html")) {
@@ -228,12 +75,10 @@ std::vector<NewFile> draw_files(const Flags& flags, const Ablation& ablation) {
   if (const auto picture = optional_text(flags, "svg")) {
     files.push_back({*picture, draw_ablation(ablation, title)});
   }
+  if (const auto pilot = optional_text(flags, "pilot-out")) {
+    files.push_back({*pilot, to_json(make_pilot(ablation.results))});
+  }
   return files;
-}
-
-void refuse_lonely_title(const Flags& flags) {
-  if (flags.count("title") == 0 || flags.count("html") > 0 || flags.count("svg") > 0) return;
-  refuse_flags("--title without --html and --svg", "one of them, which it heads");
 }
 
 ExitCode ablate(const Flags& flags) {
@@ -242,34 +87,20 @@ ExitCode ablate(const Flags& flags) {
     return ExitCode::kOk;
   }
   if (is_set(flags, "simulate")) {
-    refuse_flags_of(add_run_flags, flags, "it without --simulate alone");
+    refuse_flags_of(add_ablation_flags, flags, "it without --simulate alone");
     return simulate_arms(flags);
   }
   refuse_flags_of(add_simulate_arms_flags, flags, "it with --simulate alone");
   const bool as_json = is_set(flags, "json");
   const bool quiet = is_set(flags, "quiet");
-  const std::string out = required_text(flags, "out");
-  const std::vector<Arm> arms = read_arms(flags);
-  const AskedSeeds asked = read_seeds(flags);
-  const double margin = read_margin(flags);
-  std::optional<Pilot> pilot;
-  if (const auto file = optional_text(flags, "pilot")) pilot = read_pilot(*file);
-  const ChosenSeeds chosen = choose_seeds(asked, pilot, margin);
-  AblationRequest request = read_files(flags);
-  request.out = out;
-  request.arms = arms;
-  request.seeds = chosen.seeds;
-  refuse_without_freezing(request);
-  refuse_lonely_title(flags);
-  refuse_folder_place({"--out", out});
-  refuse_overwriting(named_files(flags, {"run", "profile", "cluster", "pilot"}),
-                     named_files(flags, {"html", "svg"}));
-  AblationRuns runs = run_ablation(request, [&](const std::string& line) {
+  const AblationOrder order = read_ablation(flags);
+  AblationRuns runs = run_ablation(order.request, [&](const std::string& line) {
     if (!quiet) fmt::print(stderr, "frazil ablate: {}\n", to_one_line(line));
   });
-  if (runs.stopped_by != 0) return end_stopped(request, runs, as_json);
-  const Ablation ablation = sum_up(request, std::move(runs), margin, chosen.asked);
-  const std::vector<NewFile> files = draw_files(flags, ablation);
+  if (runs.stopped_by != 0) return end_stopped(order.request, runs, as_json);
+  const Ablation ablation =
+      sum_up(order.request, std::move(runs), order.margin_points, order.asked_seeds);
+  const std::vector<NewFile> files = list_files(flags, ablation);
   write_and_answer([&] { write_text_files(files); },
                    as_json ? to_json(ablation) : to_text(ablation));
   for (const NewFile& file : files) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/ablation/control_origin.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/text_file.h"
@@ -27,6 +28,7 @@ Pilot parse_pilot(std::string_view text, const std::string& file) {
   expect_format(fields, kPilotFormat, kPilotVersion);
   Pilot pilot;
   pilot.file = file;
+  pilot.run_hash = fields.required("run_hash").text();
   const JsonCursor differences = fields.required("differences");
   for (const JsonCursor& object : differences.items()) {
     JsonFields difference(object);
@@ -43,6 +45,38 @@ Pilot parse_pilot(std::string_view text, const std::string& file) {
                      fmt::format("at least {}", kLeastPilotSeeds));
   }
   return pilot;
+}
+
+std::string to_json(const Pilot& pilot) {
+  std::string differences;
+  for (std::size_t i = 0; i < pilot.seeds.size(); ++i) {
+    differences += fmt::format("{}    {{\"seed\": {}, \"points\": {}}}", i == 0 ? "" : ",\n",
+                               pilot.seeds[i], pilot.differences[i]);
+  }
+  return fmt::format(
+      "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"run_hash\": {},\n"
+      "  \"differences\": [\n{}\n  ]\n}}\n",
+      kPilotFormat, kPilotVersion, json_string(pilot.run_hash), differences);
+}
+
+Pilot make_pilot(const std::vector<PairResult>& results) {
+  Pilot pilot;
+  for (const PairResult& result : results) {
+    if (result.pair.arm != Arm::kAll) continue;
+    const PairResult* const base = find_result(results, {Arm::kUnfrozen, result.pair.seed});
+    if (base == nullptr) continue;
+    pilot.run_hash = result.inputs.run_hash;
+    pilot.seeds.push_back(result.pair.seed);
+    pilot.differences.push_back(kMostPoints * (result.accuracy - base->accuracy));
+  }
+  return pilot;
+}
+
+void refuse_other_run(const Pilot& pilot, const std::string& run_hash) {
+  if (pilot.run_hash == run_hash) return;
+  throw InputError(pilot.file, 0,
+                   fmt::format("the pilot of another run configuration ({})", pilot.run_hash),
+                   fmt::format("that of this one ({})", run_hash));
 }
 
 Pilot read_pilot(const std::filesystem::path& file) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tests/analysis/ablation/planted_runs.h"
 
 namespace frazil {
 namespace {
@@ -10,8 +11,8 @@ namespace {
 using Seeds = std::vector<std::int64_t>;
 
 std::string pilot_text(const std::string& differences) {
-  return R"({"format": "frazil.ablation_pilot", "version": 1, "differences": [)" + differences +
-         "]}";
+  return R"({"format": "frazil.ablation_pilot", "version": 1, "run_hash": "ab", "differences": [)" +
+         differences + "]}";
 }
 
 // s_d of 0, 2, 0, 2 is sqrt(4 / 3); 6.18 x 4 / 3 = 8.24.
@@ -33,6 +34,21 @@ TEST(Pilot, ChoosesTheNumberOfSeedsAndLeavesOutItsOwn) {
     EXPECT_EQ(error.found(), "seed 5 in --seed-list");
     EXPECT_EQ(error.expected(), "seeds that the pilot pilot.json has not used");
   }
+}
+
+TEST(Pilot, IsMadeOfTheSeedsThatBothArmsHave) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2, 3, 4, 5}) {
+    planted.add(Arm::kUnfrozen, seed, 0.5, 8);
+    if (seed != 3) planted.add(Arm::kAll, seed, 0.5 + 0.125 * static_cast<double>(seed), 4);
+  }
+  planted.add(Arm::kAll, 6, 0.5, 4);
+  const Pilot pilot = parse_pilot(to_json(make_pilot(planted.runs().results)), "pilot.json");
+  EXPECT_EQ(pilot.seeds, (Seeds{1, 2, 4, 5}));
+  EXPECT_EQ(pilot.differences, (std::vector<double>{12.5, 25, 50, 62.5}));
+  EXPECT_EQ(pilot.run_hash, "of the run");
+  refuse_other_run(pilot, "of the run");
+  EXPECT_THROW(refuse_other_run(pilot, "of another"), InputError);
 }
 
 TEST(Pilot, IsRefusedWithLessThanASpread) {

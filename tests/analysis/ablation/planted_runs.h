@@ -14,6 +14,7 @@ class PlantedRuns {
   void add(Arm arm, std::int64_t seed, double accuracy, double wall_seconds) {
     PairResult result;
     result.pair = {arm, seed};
+    result.inputs.run_hash = "of the run";
     result.accuracy = accuracy;
     result.test_samples = 100;
     result.wall = Duration{std::llround(wall_seconds * 1e9)};

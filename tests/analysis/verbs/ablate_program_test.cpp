@@ -1,6 +1,7 @@
 // `frazil ablate` as a process, beside a stand-in for `frazil train` that answers what is planted
 // (stand_in_train.sh): which runs it asks for, what it keeps, and how it ends.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -330,6 +331,35 @@ TEST_F(AblateProgram, AnswersWhatWasPlanted) {
   EXPECT_EQ(calls().size(), 9U);
 }
 
+// s_d of 0, 2, 0, 2 points is sqrt(4 / 3), and 6.18 x 4 / 3 = 8.24.
+TEST_F(AblateProgram, MakesThePilotOfALaterOne) {
+  std::string lines;
+  for (const int seed : {101, 102, 103, 104}) {
+    lines += fmt::format("all {} 0.{} 4\nunfrozen {} 0.5 8\n", seed, seed % 2 == 0 ? 52 : 50, seed);
+  }
+  plant(lines);
+  const Outcome pilot =
+      ablate("--arms unfrozen,all --seed-list 101,102,103,104 --pilot-out p.json");
+  ASSERT_EQ(pilot.code, 0) << pilot.err;
+  const Outcome later = ablate("--arms unfrozen --pilot p.json --json");
+  ASSERT_EQ(later.code, 0) << later.err;
+  const Json answer = Json::parse(later.out);
+  EXPECT_EQ(answer["seeds_asked_by_pilot"], 9);
+  EXPECT_EQ(answer["seeds"], Json({1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  for (const auto& [flags, said] :
+       {std::pair("--arms unfrozen --seeds 4 --pilot-out q.json", "--pilot-out without all"),
+        {"--arms unfrozen,all --seeds 3 --pilot-out q.json", "--pilot-out of 3 seeds"},
+        {"--arms unfrozen,all --seeds 4 --pilot-out run.json", "run.json"}}) {
+    const Outcome refused = ablate(flags);
+    EXPECT_EQ(refused.code, 2) << flags;
+    EXPECT_NE(refused.err.find(said), std::string::npos) << refused.err;
+  }
+  write_run(5);
+  EXPECT_NE(ablate("--arms unfrozen --pilot p.json")
+                .err.find("p.json: found the pilot of another run configuration ("),
+            std::string::npos);
+}
+
 TEST_F(AblateProgram, TellsWhichArmsDoNotFit) {
   // A layer takes 4,000 B, besides activations: one device has no room for four.
   write_cluster(make_uniform_cluster(2, Bytes{15'000}, {Duration{1000}, BytesPerSecond{0}}),
@@ -364,8 +394,9 @@ TEST_F(AblateProgram, RefusesWhatCannotBeJudged) {
   EXPECT_NE(refusal("--device gpu").find("--device gpu"), std::string::npos);
   EXPECT_NE(refusal("--seeds 2 --seed-list 4").find("--seeds beside --seed-list"),
             std::string::npos);
-  write_text_file(folder_.path("pilot.json"),
-                  R"({"format": "frazil.ablation_pilot", "version": 1, "differences": [
+  write_text_file(
+      folder_.path("pilot.json"),
+      R"({"format": "frazil.ablation_pilot", "version": 1, "run_hash": "ab", "differences": [
                       {"seed": 4, "points": 0.1}, {"seed": 5, "points": 0.3},
                       {"seed": 6, "points": 0.2}, {"seed": 7, "points": 0.1}]})");
   EXPECT_NE(refusal("--pilot pilot.json --seed-list 3,4").find("seed 4 in --seed-list"),
