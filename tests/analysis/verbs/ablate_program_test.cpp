@@ -209,12 +209,13 @@ TEST_F(AblateProgram, ThatIsKilledLeavesNoRunBehind) {
 
 TEST_F(AblateProgram, HasItsFolderAlone) {
   plant("unfrozen 1 hangs 0\n");
-  const Outcome second = shell("bin/frazil-ablate " + kFiles +
-                               "--arms unfrozen --seeds 1 --quiet 2>first.txt & pid=$!; "
-                               "while [ ! -s bin/hanging ]; do sleep 0.02; done; "
-                               "bin/frazil-ablate --run run.json --profile model.json --cluster "
-                               "cluster.json --arms unfrozen --seeds 1 --out ./out/../out/; "
-                               "code=$?; kill -TERM $pid; wait $pid; exit $code");
+  const Outcome second =
+      shell("bin/frazil-ablate " + kFiles +
+            "--arms unfrozen --seeds 1 --quiet 2>first.txt & pid=$!; "
+            "while [ ! -s bin/hanging ]; do sleep 0.02; done; "
+            "timeout 60 bin/frazil-ablate --run run.json --profile model.json --cluster "
+            "cluster.json --arms unfrozen --seeds 1 --out ./out/../out/; "
+            "code=$?; kill -TERM $pid; wait $pid; exit $code");
   EXPECT_EQ(second.code, 2);
   EXPECT_EQ(second.err,
             "frazil ablate: ./out/../out/: found a folder in which another ablation runs, expected "
