@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "profiles/error.h"
+
 namespace frazil {
 namespace {
 
@@ -66,6 +68,11 @@ std::string describe_largest(const std::map<Key, double>& changes, const char* n
   return fmt::format("{} {} takes {:.2f} x", noun, largest->first.value, std::exp(largest->second));
 }
 
+void multiply_scale(std::int64_t& ppm, double factor) {
+  ppm = multiply_ppm(ppm,
+                     std::llround(std::clamp(factor * static_cast<double>(kMillion), 1.0, 1e12)));
+}
+
 }  // namespace
 
 Drift attribute_drift(const std::vector<CostChange>& changes, int devices) {
@@ -106,6 +113,17 @@ Drift attribute_drift(const std::vector<CostChange>& changes, int devices) {
   if (!drift.what.empty() && !device.empty()) drift.what += ", ";
   drift.what += device;
   return drift;
+}
+
+CostScales with_drift(CostScales scales, const DriftFactors& drift) {
+  ENSURE(drift.devices.size() == scales.device_ppm.size(), "a drift of these devices");
+  for (std::size_t d = 0; d < drift.devices.size(); ++d) {
+    multiply_scale(scales.device_ppm[d], drift.devices[d]);
+  }
+  for (const auto& [layer, factor] : drift.layers) {
+    multiply_scale(scales.layer_ppm.at(layer.index()), factor);
+  }
+  return scales;
 }
 
 }  // namespace frazil

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "profiles/cost_scales.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -45,5 +46,9 @@ struct Drift {
 
 // Returns what has drifted on so many devices.
 Drift attribute_drift(const std::vector<CostChange>& changes, int devices);
+
+// Returns the scales with what has drifted since. Each stays within [1, kLargestTimePpm]. Requires:
+// scales for the drift's devices and layers.
+CostScales with_drift(CostScales scales, const DriftFactors& drift);
 
 }  // namespace frazil

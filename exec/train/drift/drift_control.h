@@ -21,10 +21,10 @@
 #include "exec/train/loop/phase_changes.h"
 #include "exec/train/loop/training_parts.h"
 #include "exec/train/processes/process_changes.h"
-#include "planner/drift/cost_scales.h"
 #include "planner/drift/drift_decision.h"
 #include "planner/drift/drift_detector.h"
 #include "planner/freezing/freeze_authority.h"
+#include "profiles/cost_scales.h"
 
 namespace frazil {
 

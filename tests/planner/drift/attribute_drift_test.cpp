@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "tests/planner/drift/chain_cases.h"
+
 namespace frazil {
 namespace {
 
@@ -84,6 +86,28 @@ TEST(AttributeDrift, SaysNothingWhereNothingStandsOut) {
       2);
   EXPECT_EQ(drift.what, "");
   EXPECT_TRUE(drift.now.layers.empty());
+}
+
+DriftFactors drift_of(std::vector<double> devices, std::map<LayerId, double> layers = {}) {
+  return {.devices = std::move(devices), .layers = std::move(layers)};
+}
+
+TEST(WithDrift, MultipliesOneDriftAfterTheOther) {
+  CostScales scales = no_scales(2, 3);
+  scales = with_drift(scales, drift_of({1.0, 1.3}, {{LayerId{2}, 2.0}}));
+  EXPECT_EQ(scales.device_ppm, (std::vector<std::int64_t>{1'000'000, 1'300'000}));
+  EXPECT_EQ(scales.layer_ppm, (std::vector<std::int64_t>{1'000'000, 1'000'000, 2'000'000}));
+  scales = with_drift(scales, drift_of({1.0, 1 / 1.3}));
+  EXPECT_NEAR(static_cast<double>(scales.device_ppm[1]), 1'000'000, 1);
+}
+
+TEST(WithDrift, StaysWithinWhatAClusterMaySay) {
+  CostScales scales = no_scales(1, 1);
+  for (int i = 0; i < 40; ++i) scales = with_drift(scales, drift_of({1e9}, {{LayerId{0}, 1e-9}}));
+  EXPECT_EQ(scales.device_ppm[0], kLargestTimePpm);
+  EXPECT_EQ(scales.layer_ppm[0], 1);
+  validate(scaled(make_row({1'000'000}), scales), "cluster");
+  validate(scaled(make_chain({std::int64_t{1} << 50}), no_scales(1, 1)), "profile");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
-#include "planner/drift/cost_scales.h"
+#include "profiles/cost_scales.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "profiles/error.h"
 
@@ -15,12 +14,6 @@ std::int64_t scale(std::int64_t value, std::int64_t ppm, std::int64_t least, std
   return static_cast<std::int64_t>(std::clamp<Wide>(product, least, most));
 }
 
-void multiply(std::int64_t& ppm, double factor) {
-  const auto factor_ppm = static_cast<std::int64_t>(
-      std::llround(std::clamp(factor * static_cast<double>(kMillion), 1.0, 1e12)));
-  ppm = scale(ppm, factor_ppm, 1, kLargestTimePpm);
-}
-
 }  // namespace
 
 CostScales no_scales(int devices, int layers) {
@@ -28,15 +21,14 @@ CostScales no_scales(int devices, int layers) {
           .layer_ppm = std::vector<std::int64_t>(static_cast<std::size_t>(layers), kMillion)};
 }
 
-CostScales with_drift(CostScales scales, const DriftFactors& drift) {
-  ENSURE(drift.devices.size() == scales.device_ppm.size(), "a drift of these devices");
-  for (std::size_t d = 0; d < drift.devices.size(); ++d) {
-    multiply(scales.device_ppm[d], drift.devices[d]);
-  }
-  for (const auto& [layer, factor] : drift.layers) {
-    multiply(scales.layer_ppm.at(layer.index()), factor);
-  }
-  return scales;
+bool changes_nothing(const CostScales& scales) {
+  const auto is_none = [](std::int64_t ppm) { return ppm == kMillion; };
+  return std::all_of(scales.device_ppm.begin(), scales.device_ppm.end(), is_none) &&
+         std::all_of(scales.layer_ppm.begin(), scales.layer_ppm.end(), is_none);
+}
+
+std::int64_t multiply_ppm(std::int64_t ppm, std::int64_t by_ppm) {
+  return scale(ppm, by_ppm, 1, kLargestTimePpm);
 }
 
 ModelProfile scaled(ModelProfile profile, const CostScales& scales) {
@@ -56,7 +48,7 @@ Cluster scaled(Cluster cluster, const CostScales& scales) {
   ENSURE(scales.device_ppm.size() == cluster.devices.size(), "a scale for every device");
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
     std::int64_t& ppm = cluster.devices[d].time_ppm;
-    ppm = scale(ppm, scales.device_ppm[d], 1, kLargestTimePpm);
+    ppm = multiply_ppm(ppm, scales.device_ppm[d]);
   }
   return cluster;
 }
