@@ -1,23 +1,16 @@
 #pragma once
-// Says what a step of each plan takes under each mask. A step is simulated, once, when its exact
-// time is asked for. Until then a lower bound is known if the plan is synchronous and each of its
-// stages lies on one device, which no other pipeline uses; for other plans the bound is 0. It is
-// the bound of planner/bounds/group_bound.h; for steps that read a cache also that of
-// planner/bounds/order_times.h,
-//   last work of a device + its reductions and updates
-// which is exact on chains. The bounds also find plans that do not fit: those whose parameters,
-// optimizer state and sets of gradients exceed the memory limit (capacity) of a device, for steps
-// that read a cache together with the stash (saved activations). The time of reading the cache is
-// not included.
+// Says what a step of each plan takes under each mask, at the costs that the mask is priced by. A
+// step is simulated, once, when its exact time is asked for. Until then a lower bound is known
+// (step_bounds.h).
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <vector>
 
-#include "planner/bounds/group_bound.h"
-#include "planner/bounds/order_times.h"
 #include "planner/plan/plan.h"
+#include "planner/trajectory/step_bounds.h"
 #include "profiles/setting.h"
 
 namespace frazil {
@@ -28,7 +21,11 @@ int count_first_layers(const Plan& plan, int layers);
 
 class StepTimes {
  public:
-  // The profile, the cluster and the other arguments must outlive this.
+  // `settings`: by mask, that by which it is priced (priced_masks.h). Their profiles and clusters,
+  // whose structure is that of one model, and the other arguments must outlive this.
+  StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
+            const std::vector<Setting>& settings, const SearchOptions& options);
+  // The same with one setting for all masks.
   StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks, Setting setting,
             const SearchOptions& options);
 
@@ -52,40 +49,20 @@ class StepTimes {
   Duration least(std::size_t mask, std::size_t plan, int depth);
 
  private:
-  struct Entry {
-    Duration time{0};
-    bool exact = false;
-  };
+  using Entry = StepBounds::Bound;
+
   const Entry& at(std::size_t mask, std::size_t plan) const {
     return entries_[mask * plans_.size() + plan];
   }
-  // A pipeline of a plan as the bound sees it; the first stands for all that are alike.
-  struct PipelineClass {
-    Shape shape;
-    GroupClass group;
-    std::vector<LayerSpan> spans;
-    Cluster cluster;
-    Owners owners;
-    int gradient_sets = 1;  // the most that a pipeline of the class holds
-  };
-
-  std::vector<PipelineClass> list_classes(const Plan& plan) const;
-  Cluster make_group_cluster(const Pipeline& pipeline, const NamedSchedule& named) const;
-  Entry bound(const std::vector<PipelineClass>& classes, const ChainSums& sums) const;
   Entry& cached_at(std::size_t mask, std::size_t plan, int depth);
-  Entry bound_by_order(const std::vector<PipelineClass>& classes, const ChainSums& sums);
   const ChainSums& cached_sums(std::size_t mask, int size, int depth);
   Duration simulate(std::size_t mask, std::size_t plan, int depth) const;
 
   const std::vector<Plan>& plans_;
   const std::vector<FreezeMask>& masks_;
-  Setting setting_;
+  std::vector<Setting> settings_;  // by mask
   const SearchOptions& options_;
-  OrderTable orders_;
-  DeviceGroupClasses device_classes_;
-  SearchSpace space_;
-  WorkBounds bounds_;
-  std::vector<std::vector<PipelineClass>> classes_;  // by plan
+  std::vector<std::shared_ptr<StepBounds>> bounds_;  // by mask; those of one setting are one
   std::vector<Entry> entries_;                       // by (mask, plan)
   std::vector<Activity> activities_;                 // by mask
   std::vector<int> prefix_;                          // by mask: layers that may be cached
