@@ -62,10 +62,11 @@ std::vector<ForecastSegment> make_control_segments(const std::vector<ForecastSeg
   std::vector<ForecastSegment> segments;
   for (const ForecastSegment& segment : policy) {
     FreezeMask mask = make_control_mask(segment.mask, masks, seed);
-    if (!segments.empty() && segments.back().mask == mask) {
+    if (!segments.empty() && segments.back().mask == mask &&
+        segments.back().scales == segment.scales) {
       segments.back().steps += segment.steps;
     } else {
-      segments.push_back({segment.step, segment.steps, std::move(mask)});
+      segments.push_back({segment.step, segment.steps, std::move(mask), segment.scales});
     }
   }
   return segments;

@@ -25,8 +25,8 @@ namespace frazil {
 // Requires: the head of `policy` is active.
 FreezeMask make_control_mask(const FreezeMask& policy, ArmFacts::Masks masks, std::uint64_t seed);
 
-// Returns the segments under the masks of an arm. Neighbours differ again: segments whose masks
-// have become equal are one.
+// Returns the segments under the masks of an arm, at the costs of the policy's. Neighbours differ
+// again: segments whose masks have become equal are one, if their costs are.
 std::vector<ForecastSegment> make_control_segments(const std::vector<ForecastSegment>& policy,
                                                    ArmFacts::Masks masks, std::uint64_t seed);
 

@@ -137,6 +137,10 @@ Json fill_json(const PlannedTrajectory& planned, const PlannedFill& fill) {
           {"break_even_steps", fill.break_even ? Json(*fill.break_even) : Json(nullptr)}};
 }
 
+Json scales_json(const CostScales& scales) {
+  return {{"devices_ppm", scales.device_ppm}, {"layers_ppm", scales.layer_ppm}};
+}
+
 Json total_json(const std::optional<Trajectory>& trajectory) {
   return trajectory ? Json(trajectory->total.count()) : Json(nullptr);
 }
@@ -172,6 +176,9 @@ std::string print_trajectory(const PlannedTrajectory& planned) {
         "none, and find fewer samples\n",
         planned.caches->hosts);
   }
+  for (const std::string& sentence : tell_measured_costs(planned.segments)) {
+    text += "note: " + sentence + "\n";
+  }
   return text;
 }
 
@@ -192,6 +199,7 @@ std::string trajectory_json(const PlannedTrajectory& planned) {
       row["cache"] = features_json(planned.caches->walk.caches[k].features);
       row["cache_bytes"] = planned.caches->bytes[k].count;
     }
+    if (!segment.scales.is_empty()) row["measured_costs"] = scales_json(segment.scales);
     json["segments"].push_back(std::move(row));
   }
   json["switches"] = Json::array();

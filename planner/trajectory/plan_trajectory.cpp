@@ -10,6 +10,7 @@
 
 #include "planner/trajectory/far_sums.h"
 #include "planner/trajectory/plan_caches.h"
+#include "planner/trajectory/priced_masks.h"
 #include "planner/trajectory/step_times.h"
 #include "planner/trajectory/trajectory_candidates.h"
 #include "planner/trajectory/work_function.h"
@@ -17,29 +18,12 @@
 
 namespace frazil {
 
-// The different masks of a forecast, found by their text: forecasts come back to the same masks.
-struct MaskTable {
-  std::vector<FreezeMask> masks;
-  std::vector<std::size_t> of_segment;
-};
-
 namespace {
 
 constexpr Step kNoSteps = std::numeric_limits<Step>::max();
 constexpr int kYearsFarAway =
     std::chrono::duration_cast<std::chrono::duration<int, std::ratio<31'556'952>>>(kFarAway)
         .count();
-
-MaskTable list_masks(const std::vector<ForecastSegment>& segments) {
-  MaskTable table;
-  std::map<std::string, std::size_t> known;
-  for (const ForecastSegment& segment : segments) {
-    const auto [place, added] = known.try_emplace(segment.mask.text(), table.masks.size());
-    if (added) table.masks.push_back(segment.mask);
-    table.of_segment.push_back(place->second);
-  }
-  return table;
-}
 
 int count_hosts(const Cluster& cluster) {
   std::set<HostId> hosts;
@@ -50,16 +34,17 @@ int count_hosts(const Cluster& cluster) {
 // Up to this many masks each have the whole cut effort; more masks share that total.
 constexpr std::int64_t kMasksWithAllEffort = 4;
 
-std::vector<Plan> find_candidates(Setting setting, const MaskTable& table,
-                                  const TrajectoryOptions& options) {
-  PlanSearch plans(setting);
+std::vector<Plan> find_candidates(const PricedMasks& table, const TrajectoryOptions& options) {
+  std::map<const ModelProfile*, PlanSearch> searches;  // by the costs that they search with
   const std::int64_t effort = options.search.cut_effort;
-  const auto masks = static_cast<std::int64_t>(table.masks.size());
+  const auto masks = static_cast<std::int64_t>(table.masks().size());
   CandidateQuestion question{options.search, options.plans_per_mask, options.store.has_value()};
   question.search.cut_effort = std::min(effort, effort * kMasksWithAllEffort / masks);
   std::vector<Plan> candidates;
-  for (const FreezeMask& mask : table.masks) {
-    question.search.mask = mask;
+  for (std::size_t m = 0; m < table.masks().size(); ++m) {
+    const Setting setting = table.settings()[m];
+    question.search.mask = table.masks()[m];
+    PlanSearch& plans = searches.try_emplace(&setting.profile(), setting).first->second;
     add_candidates(plans, setting, question, candidates);
   }
   if (!options.before) return candidates;
@@ -98,11 +83,11 @@ class TrajectoryPlanner::Walks {
         profile_(setting.profile()),
         hosts_(count_hosts(setting.cluster())),
         segments_(segments),
-        table_(list_masks(segments)),
-        candidates_(find_candidates(setting, table_, options_)),
-        steps_(candidates_, table_.masks, setting, options_.search),
+        table_(setting, segments),
+        candidates_(find_candidates(table_, options_)),
+        steps_(candidates_, table_.masks(), table_.settings(), options_.search),
         transitions_(candidates_, setting) {
-    for (const FreezeMask& mask : table_.masks) {
+    for (const FreezeMask& mask : table_.masks()) {
       prices_.push_back(transitions_.price(find_activity(profile_, mask)));
     }
     const FreezeMask& trained = options_.before ? options_.before->trained : segments[0].mask;
@@ -142,7 +127,7 @@ class TrajectoryPlanner::Walks {
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
       planned_.step_times.emplace_back();
       for (std::size_t s = 0; s < candidates_.size(); ++s) {
-        planned_.step_times[k].push_back(steps_.known(table_.of_segment[k], s));
+        planned_.step_times[k].push_back(steps_.known(table_.of_segment(k), s));
       }
     }
     planned_.candidates = candidates_;
@@ -156,11 +141,11 @@ class TrajectoryPlanner::Walks {
   }
 
   const Transitions::StatePrices& prices_before(std::size_t segment) const {
-    return segment == 0 ? price_before_ : prices_[table_.of_segment[segment - 1]];
+    return segment == 0 ? price_before_ : prices_[table_.of_segment(segment - 1)];
   }
 
   Duration step_time(std::size_t segment, std::size_t candidate) {
-    return steps_.exact(table_.of_segment[segment], candidate);
+    return steps_.exact(table_.of_segment(segment), candidate);
   }
 
   TrajectoryCosts list_costs() const {
@@ -172,7 +157,7 @@ class TrajectoryPlanner::Walks {
       costs.change.emplace_back(states, std::vector<Duration>(states));
       for (std::size_t s = 0; s < states; ++s) {
         costs.hold[k].push_back(
-            times(steps_.known(table_.of_segment[k], s), planned_.segments[k].steps));
+            times(steps_.known(table_.of_segment(k), s), planned_.segments[k].steps));
         for (std::size_t to = 0; (k > 0 || s == start_) && to < states; ++to) {
           if (to == s) continue;
           costs.change[k][s][to] =
@@ -207,8 +192,8 @@ class TrajectoryPlanner::Walks {
   void plan_caches(TrajectoryCosts& costs) {
     masked_.clear();
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
-      const std::size_t mask = table_.of_segment[k];
-      const Activity activity = find_activity(profile_, table_.masks[mask]);
+      const std::size_t mask = table_.of_segment(k);
+      const Activity activity = find_activity(profile_, table_.masks()[mask]);
       masked_.push_back(
           {planned_.segments[k].steps, mask, count_frozen_prefix(profile_, activity)});
     }
@@ -334,7 +319,7 @@ class TrajectoryPlanner::Walks {
 
   // Returns prices that do not vary over time: those of all state that is ever trained.
   Prices list_prices(const std::vector<std::size_t>& fitting) const {
-    const auto state = transitions_.price(find_activity(profile_, join_masks(table_.masks)));
+    const auto state = transitions_.price(find_activity(profile_, join_masks(table_.masks())));
     Prices prices(fitting.size(), std::vector<Duration>(fitting.size()));
     for (std::size_t a = 0; a < fitting.size(); ++a) {
       for (std::size_t b = 0; b < fitting.size(); ++b) {
@@ -355,7 +340,7 @@ class TrajectoryPlanner::Walks {
   const ModelProfile& profile_;
   int hosts_;
   std::vector<ForecastSegment> segments_;
-  MaskTable table_;
+  PricedMasks table_;
   std::vector<Plan> candidates_;
   StepTimes steps_;
   Transitions transitions_;

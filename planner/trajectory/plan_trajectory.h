@@ -1,38 +1,25 @@
 #pragma once
 // Plans for the freezing to come: given a forecast of masks, finds which plan to hold from when, so
 // that all steps and all transitions between plans together take the least time. Candidates are the
-// best plans of the search under each mask of the forecast. Each is simulated under every mask,
-// each transition is predicted (planner/transitions/transition_cost.h), and the walk through them
-// is the cheapest there is. With a store for features the walk also chooses what of the frozen
-// prefix is cached, when, and where (plan_caches.h); the best plans of a search that may cache are
-// then candidates, too.
+// best plans of the search under each mask of the forecast. Each is simulated under every mask, at
+// the costs of the mask's segment where a run has measured other ones than the profile's; each
+// transition is predicted (planner/transitions/transition_cost.h), and the walk through them is the
+// cheapest there is. With a store for features the walk also chooses what of the frozen prefix is
+// cached, when, and where (plan_caches.h); the best plans of a search that may cache are then
+// candidates, too.
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "planner/search/search.h"
 #include "planner/trajectory/cache_plan.h"
 #include "planner/trajectory/cheapest_walk.h"
+#include "planner/trajectory/forecast_segments.h"
 #include "planner/transitions/transition_cost.h"
 #include "profiles/setting.h"
-#include "traces/freeze_trace.h"
 
 namespace frazil {
-
-// A span of `steps` steps under one mask; `step` is the first.
-struct ForecastSegment {
-  Step step = 0;
-  Step steps = 0;
-  FreezeMask mask;
-  friend bool operator==(const ForecastSegment&, const ForecastSegment&) = default;
-};
-
-// Returns the masks of a trace up to its last step: neighbours differ, and each has at least one
-// step. All blocks are active until the trace's first mask. Throws InputError{file} if the trace
-// has no steps, or a mask after them.
-std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::string& file);
 
 struct TrajectoryOptions {
   // Its mask is not read. All masks together may spend at most four times its cut effort, and plans

@@ -8,35 +8,36 @@
 #include "planner/prediction/simplicity.h"
 #include "planner/trajectory/far_sums.h"
 #include "planner/trajectory/plan_caches.h"
+#include "planner/trajectory/priced_masks.h"
 #include "planner/trajectory/step_times.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
+std::vector<ForecastSegment> list_forecast(const std::vector<HeldSegment>& walk) {
+  std::vector<ForecastSegment> forecast;
+  for (const HeldSegment& held : walk) forecast.push_back(held.segment);
+  return forecast;
+}
+
 // The different plans and masks of a walk, for which steps are simulated once. The prefix of a
 // segment is what it caches, for no other cache is asked about.
 struct WalkTable {
-  std::vector<Plan> plans;
-  std::vector<FreezeMask> masks;
-  std::vector<std::size_t> plan_of;     // by segment
-  std::vector<MaskedSegment> segments;  // which know their mask
+  PricedMasks masks;
+  std::vector<Plan> plans = {};
+  std::vector<std::size_t> plan_of = {};     // by segment
+  std::vector<MaskedSegment> segments = {};  // which know their mask
 };
 
-template <class Item>
-std::size_t find_or_add(const Item& item, std::vector<Item>& items) {
-  const auto place = std::find(items.begin(), items.end(), item);
-  const auto index = static_cast<std::size_t>(place - items.begin());
-  if (place == items.end()) items.push_back(item);
-  return index;
-}
-
-WalkTable list_walk(const std::vector<HeldSegment>& walk) {
-  WalkTable table;
-  for (const HeldSegment& held : walk) {
-    table.plan_of.push_back(find_or_add(held.plan, table.plans));
-    const std::size_t mask = find_or_add(held.segment.mask, table.masks);
-    table.segments.push_back({held.segment.steps, mask, held.cache.features.depth});
+WalkTable list_walk(Setting setting, const std::vector<HeldSegment>& walk) {
+  WalkTable table{.masks = {setting, list_forecast(walk)}};
+  for (std::size_t k = 0; k < walk.size(); ++k) {
+    const auto place = std::find(table.plans.begin(), table.plans.end(), walk[k].plan);
+    table.plan_of.push_back(static_cast<std::size_t>(place - table.plans.begin()));
+    if (place == table.plans.end()) table.plans.push_back(walk[k].plan);
+    table.segments.push_back(
+        {walk[k].segment.steps, table.masks.of_segment(k), walk[k].cache.features.depth});
   }
   return table;
 }
@@ -56,8 +57,8 @@ class WalkTimer {
       : setting_(setting),
         rules_(rules),
         walk_(walk),
-        table_(list_walk(walk)),
-        steps_(table_.plans, table_.masks, setting, rules.search) {
+        table_(list_walk(setting, walk)),
+        steps_(table_.plans, table_.masks.masks(), table_.masks.settings(), rules.search) {
     if (!rules.store) return;
     caches_.emplace(setting.profile(), table_.plans, table_.segments, *rules.store, steps_);
   }

@@ -26,4 +26,9 @@ void refuse_other_batch(const FreezeTrace& trace, const std::string& file, int b
                    fmt::format("steps of --batch {}", batch_size));
 }
 
+std::vector<ForecastSegment> read_segments(const FreezeTrace& trace, const std::string& file,
+                                           Setting setting) {
+  return split_at_drifts(find_segments(trace, file), trace, file, setting);
+}
+
 }  // namespace frazil

@@ -67,8 +67,9 @@ ExitCode plan_forecast(const Flags& values) {
       .overhead = {.start = duration_or(values, "switch-time", Duration{0})},
       .store = read_store(values),
       .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};
+  const Setting setting{profile, cluster};
   const PlannedTrajectory planned =
-      plan_trajectory({profile, cluster}, find_segments(trace, file), options);
+      plan_trajectory(setting, read_segments(trace, file, setting), options);
   const std::vector<NewFile> files =
       out ? list_held_plans(planned, search, *out) : std::vector<NewFile>{};
   std::vector<NamedFile> outputs;

@@ -4,6 +4,7 @@
 
 #include "planner/prediction/any_plan_bound.h"
 #include "planner/trajectory/far_sums.h"
+#include "planner/trajectory/priced_masks.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -28,15 +29,17 @@ Duration bound_training(Setting setting, const SearchOptions& options,
                         const std::vector<ForecastSegment>& segments, bool caches) {
   ENSURE(!options.micro_batch_sizes.empty(), "a micro-batch size to try");
   Plan plan = make_stand_in(setting, options, caches);
+  const PricedMasks priced(setting, segments);
   Duration sum{0};
-  for (const ForecastSegment& segment : segments) {
-    plan.mask = segment.mask;
+  for (std::size_t k = 0; k < segments.size(); ++k) {
+    const Setting costs = priced.settings()[priced.of_segment(k)];
+    plan.mask = segments[k].mask;
     Duration least = kFarAway;
     for (const int size : options.micro_batch_sizes) {
       plan.micro_batch_size = size;
-      least = std::min(least, bound_any_plan(plan, setting).time);
+      least = std::min(least, bound_any_plan(plan, costs).time);
     }
-    sum = add(sum, times(least, segment.steps));
+    sum = add(sum, times(least, segments[k].steps));
   }
   return sum;
 }

@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "analysis/ablation/arm_run.h"
 #include "analysis/ablation/control_masks.h"
 #include "analysis/ablation/predict/compute_limit.h"
+#include "planner/trajectory/far_sums.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -36,6 +36,55 @@ class FirstPlans {
 
 PredictedRun refuse_run(Arm arm, std::string reason) {
   return {.arm = arm, .reason = std::move(reason), .walk = {}, .times = {}};
+}
+
+// Returns the segments of the first so many steps.
+std::vector<ForecastSegment> fit_to(const std::vector<ForecastSegment>& segments, Step steps) {
+  std::vector<ForecastSegment> fitting;
+  for (const ForecastSegment& segment : segments) {
+    if (steps == 0) break;
+    fitting.push_back(segment);
+    fitting.back().steps = std::min(segment.steps, steps);
+    steps -= fitting.back().steps;
+  }
+  return fitting;
+}
+
+// Returns the time of the first steps of a run that caches nothing and holds one plan; steps after
+// its end are like its last one.
+Duration time_of_steps(const PredictedRun& run, Step steps) {
+  Duration sum{0};
+  for (std::size_t k = 0; k < run.walk.size(); ++k) {
+    const bool is_last = k + 1 == run.walk.size();
+    const Step own = is_last ? steps : std::min(steps, run.walk[k].segment.steps);
+    sum = add(sum, times(run.times.step_times[k], own));
+    steps -= own;
+  }
+  return sum;
+}
+
+// Returns how many steps of such a run are done in that time.
+Step count_steps_within(const PredictedRun& run, Duration time) {
+  Step done = 0;
+  for (std::size_t k = 0;; ++k) {
+    const Duration step = run.times.step_times[k];
+    const Step steps = run.walk[k].segment.steps;
+    if (k + 1 == run.walk.size() || times(step, steps) > time) {
+      ENSURE(step > kNoTime, "a step takes some time");
+      return done + time / step;
+    }
+    time -= step * steps;
+    done += steps;
+  }
+}
+
+// Returns the steps of such a run whose time comes nearest to `time`: at least 1, at most all, and
+// the larger number of two that are equally near.
+Step find_steps(const PredictedRun& run, Duration time, Step all) {
+  const Step done = count_steps_within(run, time);
+  const Duration rest = time - time_of_steps(run, done);
+  const Duration over = time_of_steps(run, done + 1) - time;
+  return std::clamp<Step>(rest >= over ? done + 1 : done, 1, all);
 }
 
 class AblationPredictor {
@@ -76,11 +125,9 @@ class AblationPredictor {
     for (const PredictedRun* const run : {&unfrozen, &all}) {
       if (!run->fits()) return refuse_run(Arm::kShorter, run->reason);
     }
-    predicted_.shorter_steps = shorten(predicted_.steps, unfrozen.total(), all.total()).steps;
+    predicted_.shorter_steps = find_steps(unfrozen, all.total(), predicted_.steps);
     const ArmFacts& facts = facts_of(Arm::kShorter);
-    std::vector<ForecastSegment> segments = all_segments(facts);
-    segments.front().steps = *predicted_.shorter_steps;
-    return predict(facts, segments);
+    return predict(facts, fit_to(all_segments(facts), *predicted_.shorter_steps));
   }
 
   Setting setting_;

@@ -65,6 +65,14 @@ std::vector<std::string> list_notes(const Flags& values, const AblationQuestion&
   if (values.count("switch-time") == 0) {
     notes.emplace_back("beside moving state a transition is taken to cost nothing (--switch-time)");
   }
+  const std::vector<std::string> measured = tell_measured_costs(question.forecast);
+  notes.insert(notes.end(), measured.begin(), measured.end());
+  if (!measured.empty()) {
+    notes.emplace_back(
+        "arms that change plans know these costs ahead; the others, and pipetransformer, have the "
+        "plans that the profile and the cluster gave them, and all arms' steps take the measured "
+        "costs");
+  }
   notes.push_back(fmt::format("random-masks draws its blocks with --seed {}", question.seed));
   if (rules.noise_ppm > 0) {
     notes.push_back(
@@ -78,14 +86,15 @@ std::vector<std::string> list_notes(const Flags& values, const AblationQuestion&
   return notes;
 }
 
-AblationQuestion read_question(const Flags& values, const ModelProfile& profile) {
+AblationQuestion read_question(const Flags& values, Setting setting) {
+  const ModelProfile& profile = setting.profile();
   const std::string file = required_text(values, "forecast");
   const FreezeTrace trace = read_forecast(file, profile);
   AblationQuestion question;
   PredictionRules& rules = question.rules;
   rules.search = read_options(values, profile);
   refuse_other_batch(trace, file, rules.search.batch_size);
-  question.forecast = find_segments(trace, file);
+  question.forecast = read_segments(trace, file, setting);
   if (values.count("noise") > 0) rules.noise_ppm = required_percent_ppm(values, "noise");
   rules.plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted);
   rules.overhead.start = duration_or(values, "switch-time", Duration{0});
@@ -131,7 +140,7 @@ ExitCode simulate_arms(const Flags& values) {
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_given_cluster(values);
   const Setting setting{profile, cluster};
-  const AblationQuestion question = read_question(values, profile);
+  const AblationQuestion question = read_question(values, setting);
   const PredictedAblation ablation = predict_ablation(setting, question);
   const PredictionAnswer answer{ablation, setting, question.seed,
                                 list_notes(values, question, cluster)};

@@ -16,8 +16,16 @@ class Features(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeasuredCosts(Part):
+    """What a run has found its devices and layers to take beside its cluster and profile, in millionths."""
+
+    devices_ppm: list[int]
+    layers_ppm: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Segment(Part):
-    """A span of steps under one mask and one plan (`candidate` counts in the answer's candidates)."""
+    """A span of steps under one mask, one plan and one set of costs (`candidate` counts in the answer's candidates)."""
 
     step: int
     steps: int
@@ -26,6 +34,7 @@ class Segment(Part):
     step_ns: int
     cache: Optional[Features] = optional()
     cache_bytes: Optional[int] = optional()
+    measured_costs: Optional[MeasuredCosts] = optional()
 
 
 # `from` is a word of Python's own: it stands in `raw` and as `before`.

@@ -107,6 +107,51 @@ TEST_F(AblateSimulated, HoldsAPlanForTheTimesThatSimulatePredicts) {
             1000 * whole + 1000 * step_under("00011111") + 2000 * step_under("00000011"));
 }
 
+// From step 1500 on all devices but the first take three times as long: inside a mask of the
+// policy. An epoch of arm shorter, which has 100 steps, takes one time before and another after.
+TEST_F(AblateSimulated, PricesStepsByTheCostsThatTheRunMeasured) {
+  FreezeTrace trace = read_freeze_trace(folder.path("trace.jsonl"));
+  trace.events.insert(trace.events.begin() + 1,
+                      {1500, DriftEvent{.devices_ppm = {1'000'000, 3'000'000, 3'000'000, 3'000'000},
+                                        .layers_ppm = std::vector<std::int64_t>(8, 1'000'000)}});
+  write_freeze_trace(trace, folder.path("trace.jsonl"));
+  const std::string asked = "--switch-time 5ms --epochs 40 ";
+  const json answer = ablate(asked);
+  EXPECT_EQ(arm(answer, "pipe-replicas").at("time_ns"), plan("--switch-time 5ms").at("total_ns"));
+  ASSERT_EQ(run("plan", "--batch 8 --top 1 --out first.json").code, 0);
+  const auto find_step = [&](const std::string& cluster) {
+    const auto step = folder.run(
+        "simulate", "--profile model.json --plan first.json --json --cluster " + cluster);
+    EXPECT_EQ(step.code, 0) << step.err;
+    return json::parse(step.out).at("makespan_ns").get<std::int64_t>();
+  };
+  Cluster slow =
+      make_uniform_cluster(4, Bytes{30'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}});
+  for (std::size_t d = 1; d < 4; ++d) slow.devices[d].time_ppm = 3'000'000;
+  write_cluster(slow, folder.path("slow.json"));
+  const std::int64_t before = find_step("cluster.json");
+  const std::int64_t after = find_step("slow.json");
+  ASSERT_GT(after, before);
+  EXPECT_EQ(arm(answer, "unfrozen").at("time_ns"), 1500 * before + 2500 * after);
+  const std::int64_t all = arm(answer, "all").at("time_ns");
+  const auto time_of = [&](std::int64_t epochs) {
+    const std::int64_t steps = 100 * epochs;
+    return steps <= 1500 ? steps * before : 1500 * before + (steps - 1500) * after;
+  };
+  std::int64_t nearest = 1;
+  for (std::int64_t epochs = 2; epochs <= 60; ++epochs) {
+    if (std::abs(time_of(epochs) - all) <= std::abs(time_of(nearest) - all)) nearest = epochs;
+  }
+  EXPECT_GT(nearest, 15) << "some steps are slow";
+  EXPECT_EQ(arm(answer, "shorter").at("epochs"), nearest);
+  EXPECT_EQ(arm(answer, "shorter").at("time_ns"), time_of(nearest));
+  EXPECT_LE(answer.at("compute_limit_ns"), arm(answer, "all").at("time_ns"));
+  const std::string notes = answer.at("notes").dump();
+  EXPECT_NE(notes.find("from step 1500 on device 1 takes 3.00 x, device 2"), std::string::npos)
+      << notes;
+  EXPECT_NE(notes.find("arms that change plans know these costs ahead"), std::string::npos);
+}
+
 TEST_F(AblateSimulated, SaysOfArmsThatDoNotFitWhy) {
   const json answer = ablate("");
   EXPECT_NE(arm(answer, "one-device").at("no_time_because").get<std::string>().find("device0"),

@@ -52,18 +52,6 @@ TrajectoryOptions options_of(Duration start) {
   return options;
 }
 
-TEST(PlanTrajectory, ReadsTheSegmentsOfATrace) {
-  const std::vector<ForecastSegment> segments =
-      find_segments(trace_of({{0, "01111111"}, {5, "01111111"}, {9, "00111111"}}, 20), "t");
-  ASSERT_EQ(segments.size(), 2U);
-  EXPECT_EQ(segments[0], (ForecastSegment{0, 9, FreezeMask::parse("01111111", "t", 1)}));
-  EXPECT_EQ(segments[1], (ForecastSegment{9, 11, FreezeMask::parse("00111111", "t", 1)}));
-  EXPECT_EQ(find_segments(trace_of({{3, "01111111"}, {3, "11111111"}}, 4), "t").size(), 1U);
-  EXPECT_EQ(find_segments(trace_of({{4, "01111111"}}, 4), "t").size(), 1U) << "after the last step";
-  EXPECT_THROW(find_segments(trace_of({{5, "01111111"}}, 4), "t"), InputError);
-  EXPECT_THROW(find_segments(trace_of({}, 0), "t"), InputError);
-}
-
 TEST(PlanTrajectory, StaysWhereASwitchNeverPaysAndSwitchesWhereItDoes) {
   const auto segments =
       find_segments(trace_of({{100, "00001111"}, {200, "00000011"}}, 100'000), "t");

@@ -126,6 +126,87 @@ TEST_F(ForecastVerb, NamesWhatIsCachedWhenAndWhatFillingCosts) {
   EXPECT_NE(plan(cached + " --json").out.find("\"one_cache_for_hosts\": 2"), std::string::npos);
 }
 
+// From the middle on device 3 takes 20 times as long, and layer 2 twice. Each segment's step is
+// that of the plan held there, simulated on files that say so.
+TEST_F(ForecastVerb, PricesStepsByTheCostsThatTheRunMeasured) {
+  const DriftEvent drift{.change = DriftChange::kReplanned,
+                         .devices_ppm = {1'000'000, 1'000'000, 1'000'000, 20'000'000},
+                         .layers_ppm = {1'000'000, 1'000'000, 2'000'000, 1'000'000, 1'000'000,
+                                        1'000'000, 1'000'000, 1'000'000},
+                         .reason = "device 3 takes 20.00 x"};
+  trace.events.push_back({5000, drift});
+  write_freeze_trace(trace, folder.path("trace.jsonl"));
+  std::filesystem::create_directory(folder.path("plans"));
+  const std::string asked = "--forecast trace.jsonl --switch-time 5ms ";
+  ASSERT_EQ(plan(asked + "--out plans/p.json").code, 0);
+  ModelProfile slow = read_model_profile(folder.path("model.json"));
+  for (CostSample& cost : slow.layers[2].costs) {
+    for (Duration* const time : {&cost.forward, &cost.forward_frozen, &cost.backward_input,
+                                 &cost.backward_weight, &cost.backward_weight_alone}) {
+      *time *= 2;
+    }
+  }
+  write_model_profile(slow, folder.path("slow_model.json"));
+  Cluster row =
+      make_uniform_cluster(4, Bytes{30'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}});
+  row.devices[3].time_ppm = 20'000'000;
+  write_cluster(row, folder.path("slow_cluster.json"));
+  JsonFields answer(parse_json(plan(asked + "--json").out, "answer"));
+  std::int64_t total = 0;
+  for (const JsonCursor& change : answer.required("switches").items()) {
+    total += JsonFields(change).required("total_ns").integer(0, kLargestQuantity);
+  }
+  std::vector<std::int64_t> begins;
+  std::filesystem::path held;
+  for (const JsonCursor& each : answer.required("segments").items()) {
+    JsonFields segment(each);
+    const std::int64_t step = segment.required("step").integer(0, 10'000);
+    const auto file = folder.path("plans/p." + std::to_string(step) + ".json");
+    if (std::filesystem::exists(file)) held = file;
+    Plan plan = read_plan(held);
+    plan.mask = FreezeMask::parse(segment.required("mask").text(), "test", 1);
+    write_plan(plan, folder.path("masked.json"));
+    const bool is_slow = step >= 5000;
+    EXPECT_EQ(segment.optional("measured_costs").has_value(), is_slow);
+    const Outcome simulated =
+        folder.run("simulate", std::string("--plan masked.json --json --profile ") +
+                                   (is_slow ? "slow_model.json --cluster slow_cluster.json"
+                                            : "model.json --cluster cluster.json"));
+    ASSERT_EQ(simulated.code, 0) << simulated.err;
+    const std::int64_t takes = JsonFields(parse_json(simulated.out, "step"))
+                                   .required("makespan_ns")
+                                   .integer(0, kLargestQuantity);
+    EXPECT_EQ(segment.required("step_ns").integer(0, kLargestQuantity), takes);
+    total += takes * segment.required("steps").integer(0, 10'000);
+    begins.push_back(step);
+  }
+  EXPECT_EQ(begins, (std::vector<std::int64_t>{0, 100, 5000}));
+  EXPECT_EQ(answer.required("total_ns").integer(0, kLargestQuantity), total);
+  EXPECT_TRUE(std::filesystem::exists(folder.path("plans/p.5000.json"))) << "another plan pays";
+  const std::string said =
+      "\nnote: from step 5000 on device 3 takes 20.00 x, layer 2 takes 2.00 x, as the run measured "
+      "beside its profile and cluster; that is hindsight, not known before\n";
+  const Outcome text = plan(asked);
+  EXPECT_NE(text.out.find(said), std::string::npos) << text.out;
+}
+
+TEST_F(ForecastVerb, AnswersTheSameBytesIfNothingHasDrifted) {
+  const std::string before = plan("--forecast trace.jsonl --json").out;
+  const std::vector<std::int64_t> million(4, 1'000'000);
+  trace.events.push_back({5000, DriftEvent{.devices_ppm = million,
+                                           .layers_ppm = std::vector<std::int64_t>(8, 1'000'000)}});
+  write_freeze_trace(trace, folder.path("trace.jsonl"));
+  EXPECT_EQ(plan("--forecast trace.jsonl --json").out, before);
+  trace.events.back().what = DriftEvent{.devices_ppm = {1'000'000}, .layers_ppm = million};
+  write_freeze_trace(trace, folder.path("trace.jsonl"));
+  const Outcome refused = plan("--forecast trace.jsonl");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("trace.jsonl:3: found a drift of 1 device, expected one of the "
+                             "cluster's 4, or a trace without lines of kind x-drift"),
+            std::string::npos)
+      << refused.err;
+}
+
 TEST_F(ForecastVerb, RefusesInOneSentence) {
   struct Row {
     std::string flags;
