@@ -17,9 +17,11 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "exec/checkpoint/measured_costs.h"
 #include "exec/disk/file_system.h"
 #include "exec/state/layer_state.h"
 #include "traces/freeze_mask.h"
@@ -47,6 +49,8 @@ struct TrainingPosition {
   double learning_rate = 0;        // of the last step
   FreezeMask mask;                 // of the last step
   std::string authority = "null";  // JSON: what whoever decides on freezing keeps, as it was given
+  // None: nothing has been found, or the checkpoint is of a version of Frazil that kept nothing.
+  std::optional<MeasuredCosts> costs = std::nullopt;
   friend bool operator==(const TrainingPosition&, const TrainingPosition&) = default;
 };
 

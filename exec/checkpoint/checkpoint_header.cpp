@@ -43,6 +43,32 @@ double take_double(JsonFields& fields, const std::string& key) {
   return std::bit_cast<double>(take_bits(fields, key));
 }
 
+Json costs_json(const MeasuredCosts& costs) {
+  return {{"beside", to_hex(costs.beside)},
+          {"devices_ppm", costs.scales.device_ppm},
+          {"layers_ppm", costs.scales.layer_ppm},
+          {"plan", costs.plan}};
+}
+
+std::vector<std::int64_t> take_scales(JsonFields& fields, const std::string& key) {
+  std::vector<std::int64_t> scales;
+  for (const JsonCursor& each : fields.required(key).items()) {
+    scales.push_back(each.integer(1, kLargestTimePpm));
+  }
+  return scales;
+}
+
+MeasuredCosts read_costs(const JsonCursor& text) {
+  JsonFields fields(text);
+  MeasuredCosts costs;
+  costs.beside = take_bits(fields, "beside");
+  costs.scales.device_ppm = take_scales(fields, "devices_ppm");
+  costs.scales.layer_ppm = take_scales(fields, "layers_ppm");
+  costs.plan = fields.required("plan").text();
+  fields.finish();
+  return costs;
+}
+
 }  // namespace
 
 std::size_t align_up(std::size_t size) { return divide_up(size, kAlignment) * kAlignment; }
@@ -94,6 +120,7 @@ std::string to_json(const CheckpointMetadata& data) {
             {"learning_rate_bits", to_hex(std::bit_cast<std::uint64_t>(position.learning_rate))},
             {"mask", position.mask.text()},
             {"authority", position.authority}};
+  if (position.costs) text["costs"] = costs_json(*position.costs);
   // Each layer has an entry in each list: how many moments its parameters have, how often it was
   // updated, and whether it has sums of gradients.
   for (const LayerShape& layer : data.layers) {
@@ -145,6 +172,7 @@ CheckpointMetadata parse_metadata(std::string_view text, const std::string& file
   const JsonCursor mask = fields.required("mask");
   position.mask = FreezeMask::parse(mask.text(), file, mask.line());
   position.authority = fields.required("authority").text();
+  if (const auto costs = fields.optional("costs")) position.costs = read_costs(*costs);
   for (const JsonCursor& moments : fields.required("moments").items()) {
     const std::int64_t count = moments.integer(0, 2);
     data.layers.push_back({.first_moment = count > 0, .second_moment = count > 1});

@@ -58,6 +58,7 @@ class Training {
     if (config_.batch_growth == BatchGrowth::kWithPipelines) teller_.tell(0, kGrows);
     if (config_.freeze.freeze_untrainable) teller_.tell(0, tell_untrainable(run_.model()));
     checkpoints_.restore();
+    drift_.restore();
     if (result_.first_step < steps_) phases_.decide(result_.first_step, result_.first_step);
   }
 

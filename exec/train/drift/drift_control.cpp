@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "exec/devices/steady_time.h"
+#include "planner/plan/plan_json.h"
 #include "planner/transitions/cache_residency.h"
 
 namespace frazil {
@@ -49,6 +50,32 @@ DriftControl::DriftControl(TrainOptions& options, TrainingParts& parts, ProcessC
   if (!options.config.drift.is_on() || is_on_) return;
   parts_.teller.tell(0, options.world ? "drift is not watched in a run over processes"
                                       : "drift is not watched in a run that keeps its plan");
+}
+
+void DriftControl::restore() {
+  const std::optional<MeasuredCosts> found = std::exchange(parts_.costs, std::nullopt);
+  if (!found || !is_on_) return;
+  const Step step = parts_.result.first_step;
+  if (found->beside != hash_costs({profile_, cluster_})) {
+    parts_.teller.tell(step,
+                       "what the run had found its devices and layers to take is left out: the "
+                       "profile or the cluster is another one",
+                       true);
+    return;
+  }
+  set_scales(found->scales);
+  if (found->plan.empty()) return;
+  parts_.replanner.restore_held(parse_plan(found->plan, parts_.options.durable->folder.string()));
+}
+
+// From now on profile and cluster of the run have these costs.
+void DriftControl::set_scales(CostScales scales) {
+  scales_ = std::move(scales);
+  parts_.replanner.renew_costs([this] {
+    options_.profile = scaled(profile_, scales_);
+    options_.cluster = scaled(cluster_, scales_);
+  });
+  parts_.costs = MeasuredCosts{scales_, hash_costs({profile_, cluster_})};
 }
 
 void DriftControl::ask(Step step, Measurement& measurement) const {
@@ -148,11 +175,7 @@ void DriftControl::follow(Step step) {
   }
   const SteadyTime start = std::chrono::steady_clock::now();
   const CostScales least = with_drift(scales_, drift_->least);
-  scales_ = with_drift(scales_, drift_->now);
-  parts_.replanner.renew_costs([this] {
-    options_.profile = scaled(profile_, scales_);
-    options_.cluster = scaled(cluster_, scales_);
-  });
+  set_scales(with_drift(scales_, drift_->now));
   const FreezeMask mask = parts_.run.plan().mask;
   const DriftDecision decision = decide(step, mask, least);
   const DriftEvent event = describe(decision, step);

@@ -10,7 +10,8 @@
 //   later plans, and what is predicted of them, are by these. Steps to come are counted to the next
 //   mask where masks are known, else to the end.
 // - Nothing is watched in a run over processes, in one that keeps its plan, and of one device.
-//   What was found is not in a checkpoint: a run that goes on from one begins with its profile.
+// - Checkpoints keep what was found. A run that goes on from one prices by it, holds the plan that
+//   it held, and begins a new baseline.
 
 #include <optional>
 #include <string>
@@ -34,6 +35,10 @@ class DriftControl {
   DriftControl(TrainOptions& options, TrainingParts& parts, ProcessChanges& changes,
                PhaseChanges& phases);
 
+  // Goes on with the costs that a checkpoint has brought (TrainingParts::costs), if the run watches
+  // its costs and has the profile and the cluster that these are beside; else forgets them, and
+  // tells of it. Must be called before the first plan is in force.
+  void restore();
   // Adds to `measurement` what a step is to measure.
   void ask(Step step, Measurement& measurement) const;
   // Is told of a step that is done; `is_full`: with a whole batch.
@@ -50,6 +55,7 @@ class DriftControl {
     friend bool operator==(const Watched&, const Watched&) = default;
   };
   bool is_due(Step step) const { return step % 2 == 1; }
+  void set_scales(CostScales scales);
   StepCosts take_costs(Step step, const StepResult& result);
   std::optional<double> foreign_cores(std::chrono::milliseconds age);
   Step count_steps_to_come(Step step) const;

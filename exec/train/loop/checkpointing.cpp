@@ -6,6 +6,7 @@
 
 #include "exec/checkpoint/run_identity.h"
 #include "exec/train/divergence.h"
+#include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -67,6 +68,7 @@ void Checkpointing::begin_at(const TrainingPosition& position) {
   }
   parts_.result.first_phase = recorder.count_plans();
   recorder.begin_stretch(position.step);
+  parts_.costs = position.costs;
   parts_.scores.epoch = position.epoch;
   parts_.scores.epoch_loss = position.epoch_loss;
   parts_.scores.epoch_samples = position.epoch_samples;
@@ -118,6 +120,14 @@ void Checkpointing::save(Step done) {
   });
 }
 
+// Adds the plan in force: what a drift was decided by does not bring the same one again.
+std::optional<MeasuredCosts> Checkpointing::find_costs() const {
+  std::optional<MeasuredCosts> costs = parts_.costs;
+  if (costs)
+    costs->plan = parts_.replanner.course().origin() ? "" : to_json(parts_.replanner.held());
+  return costs;
+}
+
 TrainingPosition Checkpointing::position_at(Step done) const {
   const bool ends_epoch = done % parts_.steps_per_epoch == 0;
   return {.step = done,
@@ -128,7 +138,8 @@ TrainingPosition Checkpointing::position_at(Step done) const {
           .epoch_samples = ends_epoch ? 0 : parts_.scores.epoch_samples,
           .learning_rate = learning_rate(parts_.config.optimizer, done - 1, parts_.steps),
           .mask = parts_.run.plan().mask,
-          .authority = parts_.freezing.to_json()};
+          .authority = parts_.freezing.to_json(),
+          .costs = find_costs()};
 }
 
 // Throws if a checkpoint that was asked for is not there.

@@ -44,6 +44,7 @@ class Checkpointing {
   void begin_at(const TrainingPosition& position);
   void refuse_growth() const;
   void refuse_to_go_on(Step step) const;
+  std::optional<MeasuredCosts> find_costs() const;
   TrainingPosition position_at(Step done) const;
   void tell_saved(Step now, bool is_asked_for = false);
 

@@ -4,7 +4,9 @@
 // to each other and live as long as the training.
 
 #include <functional>
+#include <optional>
 
+#include "exec/checkpoint/measured_costs.h"
 #include "exec/data/dataset.h"
 #include "exec/data/sample_loader.h"
 #include "exec/run/run.h"
@@ -44,6 +46,9 @@ struct TrainingParts {
   FreezeControl freezing;
   TraceRecorder recorder;
   TrainResult result;  // so far
+  // What devices and layers have been found to take, without a plan; none: what profile and cluster
+  // say.
+  std::optional<MeasuredCosts> costs = std::nullopt;
 };
 
 // Records what has happened to the cache since the last call.

@@ -176,7 +176,19 @@ void Replanner::check_masks(Step step) {
   }
 }
 
+// Returns whether it is the plan to go on with.
+bool Replanner::take_restored(const FreezeMask& mask) {
+  const std::optional<Plan> plan = std::exchange(restored_held_, std::nullopt);
+  if (held_ || !plan || !finder_.is_there(*plan) || !finder_.fits(*plan)) return false;
+  held_ = plan;
+  return held_->mask == mask;
+}
+
 const Plan& Replanner::go_on(const FreezeMask& mask, Step step) {
+  if (take_restored(mask)) {
+    finder_.note_held(*held_);
+    return *held_;
+  }
   check_masks(step);
   if (!held_ && options_.plan && finder_.is_there(*options_.plan)) {
     if (options_.plan->cache_frozen_prefix && !options_.config.cache.is_on()) {

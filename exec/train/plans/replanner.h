@@ -116,9 +116,14 @@ class Replanner {
   void restore_course(const PlanCourse::Origin& origin, const std::vector<TracedMask>& masks) {
     restored_ = Restored{origin, masks};
   }
+  // Has go_on() begin as if this plan had been held until then, if its devices are there and it
+  // fits: under the plan's own mask the run goes on with it, in place of a given plan, and under
+  // another one with what follows on it. Requires: no plan is held.
+  void restore_held(Plan plan) { restored_held_ = std::move(plan); }
 
  private:
   struct Expected;
+  bool take_restored(const FreezeMask& mask);
   void check_masks(Step step);
   void take_expected();
   void forget_answers();
@@ -137,7 +142,8 @@ class Replanner {
     PlanCourse::Origin origin;
     std::vector<TracedMask> masks;  // so far
   };
-  std::optional<Restored> restored_;  // until a course begins
+  std::optional<Restored> restored_;   // until a course begins
+  std::optional<Plan> restored_held_;  // until a plan is held
   bool is_ready_ = false;  // a plan for the devices that are there now has been taken over
   std::optional<Plan> held_;
   std::optional<HeldCache> planned_cache_;

@@ -55,6 +55,20 @@ TEST_F(CheckpointFile, GivesBackEveryBit) {
   }
 }
 
+TEST_F(CheckpointFile, GivesBackMeasuredCosts) {
+  const std::vector<LayerState> states = random_states(model_, 3);
+  TrainingPosition position = position_at(12);
+  position.costs =
+      MeasuredCosts{{.device_ppm = {1'000'000, 1'300'000}, .layer_ppm = {1, kLargestTimePpm}},
+                    0xfeed'0000'0000'beefU,
+                    R"({"batch_size": 8})"};
+  write_checkpoint(files_, kCheckpointPath, model_, kRun, position, pointers(states));
+  EXPECT_EQ(read().position, position);
+  write_checkpoint(files_, "/run/without", model_, kRun, position_at(12), pointers(states));
+  EXPECT_EQ(disk_.bytes("/run/without").find("devices_ppm"), std::string::npos)
+      << "what was written before there were any reads as it did";
+}
+
 // Layers are as in a run: frozen ones have no moments, others have.
 TEST_F(CheckpointFile, KeepsLayersWithMomentsAndWithout) {
   std::vector<LayerState> states = random_states(model_, 3);

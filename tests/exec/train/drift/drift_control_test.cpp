@@ -10,6 +10,9 @@
 
 #include "exec/train/trainer.h"
 #include "planner/prediction/simulate_plan.h"
+#include "planner/trajectory/trajectory_candidates.h"
+#include "planner/trajectory/walk_times.h"
+#include "tests/exec/disk/disk_model.h"
 #include "tests/exec/support/tiny_run.h"
 
 namespace frazil {
@@ -152,6 +155,116 @@ TEST(DriftControl, LaterPlansAreByTheMeasuredCosts) {
   Cluster slow = options.cluster;
   slow.devices[1].time_ppm = drifts[0].second.devices_ppm[1];
   EXPECT_EQ(last.predicted_step, simulate_plan(last.plan, {options.profile, slow}).makespan);
+}
+
+// Device 1 drifts at step 66, which a run has decided on by step 88, and blocks freeze at step 90.
+class ResumedDrift : public testing::TestWithParam<Replanning> {
+ protected:
+  ResumedDrift() {
+    options_ = watched_options();
+    options_.config.replan = GetParam();
+    options_.config.freeze.policy =
+        AlphaFreeze{.alpha = 0.5, .start = 3, .interval = 100, .unit = PaceUnit::kEpochs};
+    options_.planted.costs = plant(DeviceId{1}, 1.3);
+    whole_ = run_watched(options_);
+  }
+
+  // Ends after so many steps, with a checkpoint.
+  void end_after(Step steps) {
+    disk_ = DiskModel();
+    options_.durable = DurableOptions{
+        .folder = "/run", .every = 1000, .keep = 2, .resume = false, .journal = {}, .files = {}};
+    options_.durable->files = disk_.files();
+    Step done = 0;
+    options_.stop = [&] { return ++done == steps; };
+    (void)run_watched(options_);
+  }
+  TrainResult go_on() {
+    options_.stop = {};
+    options_.durable->resume = true;
+    warnings_.clear();
+    return train(options_, load_data(options_.config), [&](const TrainProgress& now) {
+      if (now.is_warning) warnings_ += now.event + "\n";
+    });
+  }
+
+  void expect_rest(Step end) {
+    const TrainResult resumed = go_on();
+    EXPECT_EQ(warnings_, "");
+    EXPECT_EQ(resumed.first_step, end);
+    const std::size_t first = end < 90 ? 1 : 2;
+    ASSERT_EQ(resumed.phases.size(), 3 - first);
+    for (std::size_t p = 0; p < resumed.phases.size(); ++p) {
+      EXPECT_EQ(resumed.phases[p].plan, whole_.phases[first + p].plan);
+      EXPECT_EQ(resumed.phases[p].predicted_step, whole_.phases[first + p].predicted_step);
+    }
+    EXPECT_EQ(resumed.weight_hash, whole_.weight_hash);
+  }
+
+  TrainOptions options_;
+  TrainResult whole_;
+  DiskModel disk_;
+  std::string warnings_;
+};
+
+TEST_P(ResumedDrift, HasThePlansAndTheBitsOfARunThatNeverEnded) {
+  const auto drifts = drifts_of(whole_.trace);
+  ASSERT_EQ(drifts.size(), 1U);
+  ASSERT_EQ(drifts[0].second.change, DriftChange::kReplanned);
+  ASSERT_LT(drifts[0].first, 88);
+  ASSERT_EQ(whole_.phases.size(), 3U);
+  for (const Step end : {88, 90, 100}) {
+    SCOPED_TRACE(end);
+    end_after(end);
+    expect_rest(end);
+  }
+  // The plan that a run was given is that of its first steps alone.
+  options_.plan = whole_.phases[0].plan;
+  end_after(88);
+  expect_rest(88);
+}
+
+TEST_P(ResumedDrift, ForgetsWhatWasFoundBesideOtherCosts) {
+  end_after(88);
+  options_.cluster.devices[0].time_ppm = 1'100'000;
+  const TrainResult resumed = go_on();
+  EXPECT_EQ(warnings_,
+            "what the run had found its devices and layers to take is left out: the profile or the "
+            "cluster is another one\n");
+  EXPECT_EQ(
+      resumed.phases.back().predicted_step,
+      simulate_plan(resumed.phases.back().plan, {options_.profile, options_.cluster}).makespan);
+  EXPECT_EQ(resumed.weight_hash, whole_.weight_hash);
+}
+
+INSTANTIATE_TEST_SUITE_P(DriftControl, ResumedDrift,
+                         testing::Values(Replanning::kGreedy, Replanning::kTrajectory),
+                         [](const auto& kind) {
+                           return kind.param == Replanning::kGreedy ? "Greedy" : "Trajectory";
+                         });
+
+// The trace of a run that re-planned, as `train` writes it, is a forecast: its plans, held as the
+// run has held them, take there what the run predicted of them, before the drift and after it.
+TEST(DriftControl, LeavesATraceThatAForecastIsPricedBy) {
+  TrainOptions options = watched_options();
+  options.planted.costs = plant(DeviceId{1}, 1.3);
+  const TrainResult result = run_watched(options);
+  ASSERT_EQ(result.phases.size(), 2U);
+  const FreezeTrace trace = parse_freeze_trace(to_jsonl(result.trace), "trace.jsonl");
+  const Setting setting{options.profile, options.cluster};
+  const std::vector<ForecastSegment> segments =
+      split_at_drifts(find_segments(trace, "trace.jsonl"), trace, "trace.jsonl", setting);
+  ASSERT_EQ(segments.size(), 2U);
+  EXPECT_EQ(segments[1].step, result.phases[1].first_step);
+  std::vector<HeldSegment> walk;
+  for (std::size_t p = 0; p < 2; ++p) {
+    walk.push_back({as_candidate(result.phases[p].plan), segments[p]});
+  }
+  const WalkTimes times = time_walk(setting, {}, walk);
+  EXPECT_EQ(times.step_times, (std::vector<Duration>{result.phases[0].predicted_step,
+                                                     result.phases[1].predicted_step}));
+  walk[1].plan = walk[0].plan;
+  EXPECT_EQ(time_walk(setting, {}, walk).step_times[1], drifts_of(trace)[0].second.held_step);
 }
 
 TEST(DriftControl, WatchesNothingInARunThatKeepsItsPlan) {
