@@ -99,6 +99,7 @@ set(thorough
   exec_train_tests/Bf16Training
   exec_train_tests/DriftControl
   exec_train_tests/EventLogFile
+  exec_train_tests/ResumedDrift
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer
   exec_verbs_tests/AblatedRuns
