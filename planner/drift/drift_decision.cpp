@@ -1,13 +1,16 @@
 #include "planner/drift/drift_decision.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "planner/drift/rebalance.h"
 #include "planner/plan/activity.h"
+#include "planner/plan/commit_round.h"
 #include "planner/prediction/ranking.h"
+#include "planner/prediction/simplicity.h"
 
 namespace frazil {
 namespace {
@@ -41,6 +44,18 @@ void judge(DriftProposal& proposal, const DriftQuestion& question, Setting setti
           .total;
 }
 
+// Returns ", and device 2 is released"; empty: the plan uses all of them.
+std::string list_released(const std::vector<DeviceId>& held, const Plan& plan) {
+  const std::vector<DeviceId> used = list_used_devices(plan);
+  std::vector<int> released;
+  for (const DeviceId device : held) {
+    if (!std::binary_search(used.begin(), used.end(), device)) released.push_back(device.value);
+  }
+  if (released.empty()) return "";
+  return fmt::format(", and {} {} {} released", released.size() == 1 ? "device" : "devices",
+                     fmt::join(released, ", "), released.size() == 1 ? "is" : "are");
+}
+
 std::string ms_text(Duration time) { return fmt::format("{:.3f} ms", to_ms(time)); }
 
 }  // namespace
@@ -53,12 +68,15 @@ std::string_view name_of(DriftProposer proposer) {
       return "partition";
     case DriftProposer::kDiffusion:
       return "diffusion";
+    case DriftProposer::kPacking:
+      return "packing";
   }
   return "";
 }
 
 DriftDecision decide_on_drift(const DriftQuestion& question, Setting measured, Setting least) {
   DriftDecision decision;
+  decision.held_devices = list_used_devices(question.held);
   decision.held_step = simulate_plan(question.held, measured, question.step).makespan;
   if (question.searched) {
     add_proposal(DriftProposer::kSearch, *question.searched, question, decision.proposals);
@@ -68,9 +86,12 @@ DriftDecision decide_on_drift(const DriftQuestion& question, Setting measured, S
                  question, decision.proposals);
     add_proposal(DriftProposer::kDiffusion, rebalance_by_diffusion(question.held, measured),
                  question, decision.proposals);
+    add_proposal(DriftProposer::kPacking, rebalance_by_packing(question.held, measured), question,
+                 decision.proposals);
   }
   const auto total = [&](const DriftProposal& proposal) {
-    return proposal.step * question.steps + proposal.transition;
+    return std::pair(proposal.step * question.steps + proposal.transition,
+                     count_used_devices(proposal.plan));
   };
   for (std::size_t i = 0; i < decision.proposals.size(); ++i) {
     DriftProposal& proposal = decision.proposals[i];
@@ -86,7 +107,9 @@ DriftDecision decide_on_drift(const DriftQuestion& question, Setting measured, S
       return simulate_plan(plan, least, question.step).makespan;
     };
     decision.least_gain = (least_step(question.held) - least_step(best->plan)) * question.steps;
-    decision.replans = std::min(decision.gain, decision.least_gain) > best->transition;
+    const Duration gain = std::min(decision.gain, decision.least_gain);
+    const bool needs_fewer = count_used_devices(best->plan) < count_used_devices(question.held);
+    decision.replans = gain > best->transition || (needs_fewer && gain == best->transition);
   }
   return decision;
 }
@@ -105,10 +128,12 @@ std::string explain(const DriftDecision& decision, Step steps) {
                                             ms_text(decision.held_step - proposal.step))
                               : fmt::format("{} cannot run", name_of(proposal.by)));
   }
+  const std::string released = list_released(decision.held_devices, best->plan);
   return fmt::format(
-      "{} saves {} in each of {} steps, {} at the least drift, the transition takes {}{}",
+      "{} saves {} in each of {} steps, {} at the least drift, the transition takes {}{}{}",
       name_of(best->by), ms_text(decision.held_step - best->step), steps,
-      ms_text(decision.least_gain / std::max<Step>(1, steps)), ms_text(best->transition), others);
+      ms_text(decision.least_gain / std::max<Step>(1, steps)), ms_text(best->transition), released,
+      others);
 }
 
 }  // namespace frazil

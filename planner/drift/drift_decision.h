@@ -1,10 +1,12 @@
 #pragma once
 // Decides whether a run whose costs have drifted goes on under another plan. For the setting with
 // the measured costs it simulates the held plan and all proposals: the best plan of the planner's
-// search, and DynMo's two (rebalance.h). With n steps to come the best proposal is the one with the
-// least
+// search, and DynMo's three (rebalance.h). With n steps to come the best proposal is the one with
+// the least
 //   n x step + transition
-// and the run re-plans if that plan gains more than the transition to it takes:
+// and of equal ones the one that uses the fewest devices. The run re-plans if that plan gains more
+// than the transition to it takes, or as much where it needs fewer devices than the held plan,
+// which are then released:
 //   n x (held step - step) > transition
 // not only at the measured costs, but also at the ends of their intervals that are nearest to no
 // drift: what is just above the noise has a size that is mostly noise.
@@ -24,8 +26,9 @@
 
 namespace frazil {
 
-enum class DriftProposer { kSearch, kPartition, kDiffusion };
-std::string_view name_of(DriftProposer proposer);  // "search", "partition", "diffusion"
+// In the order in which they propose.
+enum class DriftProposer { kSearch, kPartition, kDiffusion, kPacking };
+std::string_view name_of(DriftProposer proposer);  // "search", "partition", ..
 
 struct DriftQuestion {
   Plan held;
@@ -46,6 +49,7 @@ struct DriftProposal {
 
 struct DriftDecision {
   Duration held_step{0};                           // of the held plan, at the measured costs
+  std::vector<DeviceId> held_devices = {};         // that the held plan uses, ascending
   std::vector<DriftProposal> proposals = {};       // that are other plans than the held one
   std::optional<std::size_t> best = std::nullopt;  // none: nothing else can run
   bool replans = false;                            // goes on under the best
@@ -60,7 +64,8 @@ struct DriftDecision {
 DriftDecision decide_on_drift(const DriftQuestion& question, Setting measured, Setting least);
 
 // Says by which figures, in one clause: "diffusion saves 1.203 ms in each of 200 steps, 0.700 ms at
-// the least drift, the transition takes 2.100 ms; beside it partition 0.801 ms".
+// the least drift, the transition takes 2.100 ms, and device 2 is released; beside it partition
+// 0.801 ms".
 std::string explain(const DriftDecision& decision, Step steps);
 
 }  // namespace frazil

@@ -66,6 +66,56 @@ Plan cut_anew(Plan plan, Setting setting, const Cut& cut) {
   return plan;
 }
 
+// The loads of stages, on their devices or on others.
+class StageLoads {
+ public:
+  StageLoads(const std::vector<Duration>& times, const Cluster& cluster)
+      : times_(times), cluster_(cluster) {}
+
+  Duration load(const Stage& stage, DeviceId device) const {
+    Duration sum{0};
+    for_each_layer(stage, [&](LayerId layer) { sum += times_[layer.index()]; });
+    return scale_ppm(sum, cluster_.devices.at(device.index()).time_ppm);
+  }
+  Duration slowest(const Pipeline& pipeline) const {
+    Duration most{0};
+    for (const Stage& stage : pipeline.stages) {
+      most = std::max(most, load(stage, stage.devices.front()));
+    }
+    return most;
+  }
+  // Returns both stages as one on the device that takes less time for them; of two that take as
+  // long, on the first.
+  Stage merge(const Stage& first, const Stage& second) const {
+    Stage merged = first;
+    merged.layers = {{first.layers.front().first, second.layers.front().last}};
+    if (load(merged, second.devices.front()) < load(merged, first.devices.front())) {
+      merged.devices = second.devices;
+    }
+    return merged;
+  }
+
+ private:
+  const std::vector<Duration>& times_;
+  const Cluster& cluster_;
+};
+
+void pack(Pipeline& pipeline, const StageLoads& loads) {
+  const Duration slowest = loads.slowest(pipeline);
+  std::vector<Stage> packed;
+  for (const Stage& stage : pipeline.stages) {
+    if (!packed.empty() && packed.back().memory == stage.memory) {
+      const Stage merged = loads.merge(packed.back(), stage);
+      if (loads.load(merged, merged.devices.front()) <= slowest) {
+        packed.back() = merged;
+        continue;
+      }
+    }
+    packed.push_back(stage);
+  }
+  pipeline.stages = std::move(packed);
+}
+
 }  // namespace
 
 bool can_rebalance(const Plan& plan) {
@@ -100,6 +150,14 @@ Plan rebalance_by_partition(const Plan& plan, Setting setting) {
                     for (const LayerId cut : best->cuts) cuts.push_back(cut.value);
                     return cuts;
                   });
+}
+
+Plan rebalance_by_packing(const Plan& plan, Setting setting) {
+  Plan packed = rebalance_by_partition(plan, setting);
+  const std::vector<Duration> times = find_times(packed, setting.profile());
+  const StageLoads loads(times, setting.cluster());
+  for (Pipeline& pipeline : packed.pipelines) pack(pipeline, loads);
+  return packed;
 }
 
 Plan rebalance_by_diffusion(const Plan& plan, Setting setting) {

@@ -122,5 +122,24 @@ TEST(DriftDecision, KeepsWhatLacksMemoryOutOfTheChoice) {
   EXPECT_EQ(explain(decision, 9), "no other plan was found for the 9 steps to come");
 }
 
+// Four stages, the middle two short: three devices take as long, without messages.
+TEST(DriftDecision, ReleasesADeviceThatNothingIsSlowerWithout) {
+  const ModelProfile profile = make_chain({20'000, 5'000, 5'000, 20'000});
+  const Cluster cluster = make_row({1'000'000, 1'000'000, 1'000'000, 1'000'000});
+  DriftQuestion question{.held = make_chain_plan(4, {1, 2, 3}, 8), .steps = 100};
+  const auto ask = [&] {
+    return decide_on_drift(question, {profile, cluster}, {profile, cluster});
+  };
+  const DriftDecision decision = ask();
+  ASSERT_NE(decision.chosen(), nullptr);
+  EXPECT_EQ(decision.chosen()->by, DriftProposer::kPacking);
+  EXPECT_LE(decision.chosen()->step, decision.held_step);
+  EXPECT_TRUE(decision.replans);
+  EXPECT_NE(explain(decision, 100).find(", and device 2 is released"), std::string::npos)
+      << explain(decision, 100);
+  question.overhead.start = decision.gain + Duration{1};
+  EXPECT_FALSE(ask().replans) << "the transition takes longer than is gained";
+}
+
 }  // namespace
 }  // namespace frazil

@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 
+#include "planner/prediction/simulate_plan.h"
 #include "tests/planner/drift/chain_cases.h"
 
 namespace frazil {
@@ -142,6 +143,54 @@ TEST(Rebalance, NeedsStagesOnDevicesOfTheirOwn) {
   Plan listed = make_chain_plan(4, {2}, 4);
   listed.schedule = ExplicitSchedule{};
   EXPECT_FALSE(can_rebalance(listed));
+}
+
+// By hand: stages of 60, 15, 15 and 60 us. The middle two take 30 us together, and a third one more
+// would take 90. Where the second device is at a quarter of its speed, the third one has both;
+// where both are, neither has.
+TEST(Rebalance, PackingReleasesTheDeviceThatItsNeighbourCanReplace) {
+  const ModelProfile profile = make_chain({20'000, 5'000, 5'000, 20'000});
+  const Plan plan = make_chain_plan(4, {1, 2, 3}, 8);
+  const auto devices_of = [&](const std::vector<std::int64_t>& time_ppm) {
+    const Cluster cluster = make_row(time_ppm);
+    const Plan packed = rebalance_by_packing(plan, {profile, cluster});
+    std::vector<int> devices;
+    for (const Stage& stage : packed.pipelines[0].stages) {
+      devices.push_back(stage.devices.front().value);
+    }
+    if (devices.size() == 3) {
+      EXPECT_EQ(cuts_of(packed), (std::vector<int>{1, 3}));
+    }
+    return devices;
+  };
+  const std::int64_t even = 1'000'000;
+  const std::int64_t slow = 4'000'000;
+  EXPECT_EQ(devices_of({even, even, even, even}), (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(devices_of({even, slow, even, even}), (std::vector<int>{0, 2, 3}));
+  EXPECT_EQ(devices_of({even, slow, slow, even}), (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(Rebalance, PackingTakesNoLongerThanTheCutThatItPacks) {
+  int fewer = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const Case drawn = draw_case(seed);
+    const ModelProfile profile = make_chain(drawn.times);
+    const Cluster cluster = make_row(drawn.time_ppm);
+    const Plan plan = make_chain_plan(static_cast<int>(drawn.times.size()), drawn.cuts, 4);
+    const Plan cut = rebalance_by_partition(plan, {profile, cluster});
+    const Plan packed = rebalance_by_packing(plan, {profile, cluster});
+    std::vector<std::int64_t> own_ppm;
+    for (const Stage& stage : packed.pipelines[0].stages) {
+      own_ppm.push_back(drawn.time_ppm.at(stage.devices.front().index()));
+    }
+    ASSERT_EQ(own_ppm.size(), cuts_of(packed).size() + 1) << "one stage lies behind the other";
+    EXPECT_LE(largest(loads_of(drawn.times, own_ppm, cuts_of(packed))),
+              largest(loads_of(drawn.times, drawn.time_ppm, cuts_of(cut))));
+    EXPECT_GT(simulate_plan(packed, {profile, cluster}).makespan, kNoTime);
+    fewer += own_ppm.size() < drawn.time_ppm.size() ? 1 : 0;
+  }
+  EXPECT_GT(fewer, 30);
 }
 
 }  // namespace
