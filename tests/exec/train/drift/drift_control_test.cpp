@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "exec/train/trainer.h"
+#include "planner/plan/commit_round.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/trajectory/trajectory_candidates.h"
 #include "planner/trajectory/walk_times.h"
@@ -278,6 +280,28 @@ TEST(DriftControl, WatchesNothingInARunThatKeepsItsPlan) {
       });
   EXPECT_TRUE(drifts_of(result.trace).empty());
   EXPECT_EQ(told, "drift is not watched in a run that keeps its plan");
+}
+
+// A device that takes 20 times as long has nothing to do that another one could not do sooner.
+TEST(DriftControl, ReleasesADeviceThatHasBecomeTooSlow) {
+  TrainOptions options = watched_options();
+  options.plan = run_watched(options).phases[0].plan;  // of two devices with little memory
+  ASSERT_EQ(list_used_devices(*options.plan).size(), 2U);
+  options.cluster = tiny_cluster(kAmpleMemory);
+  options.planted.costs = plant(DeviceId{1}, 20);
+  const FreezeTrace trace = run_watched(options).trace;
+  const auto drifts = drifts_of(trace);
+  ASSERT_EQ(drifts.size(), 1U);
+  EXPECT_EQ(drifts[0].second.change, DriftChange::kReplanned);
+  EXPECT_NE(drifts[0].second.note.find(", and device 1 is released"), std::string::npos)
+      << drifts[0].second.note;
+  const DevicesEvent released{DevicesChange::kReleased, {DeviceId{1}}};
+  const bool is_told =
+      std::any_of(trace.events.begin(), trace.events.end(), [&](const auto& event) {
+        const auto* const devices = std::get_if<DevicesEvent>(&event.what);
+        return devices != nullptr && event.step == drifts[0].first && *devices == released;
+      });
+  EXPECT_TRUE(is_told);
 }
 
 // The given plan uses one device; with blocks frozen two are faster.
