@@ -150,8 +150,10 @@ void PlanCourse::end() {
 void PlanCourse::set_overhead(const TransitionOverhead& overhead) {
   if (online_ && !online_->plans) begin_rule(overhead);
   if (!foreseen_ || origin_->overhead_known) return;
-  foreseen_->planned =
-      foreseen_->planner->plan(without_asking(overhead), foreseen_->planned.best.states.front());
+  TrajectoryPlanner& planner = *foreseen_->planner;
+  const TransitionOverhead known = without_asking(overhead);
+  foreseen_->hindsight = planner.plan(known).best.total;
+  foreseen_->planned = planner.plan(known, foreseen_->planned.best.states.front());
 }
 
 std::optional<PlanCourse::Hold> PlanCourse::hold(const FreezeMask& mask, Step step) {
@@ -213,13 +215,14 @@ void PlanCourse::learn(const FreezeMask& mask, std::vector<Plan> found) {
   candidates_.emplace(mask.text(), std::move(found));
 }
 
-// A trajectory over masks that have come as they were foreseen is the cheapest there is.
+// A trajectory over masks that have come as they were foreseen is the cheapest there is, but for
+// its first plan where that was held before anybody knew what a transition costs.
 std::optional<PlanRegret> PlanCourse::find_regret() const {
   if (foreseen_) {
     const PlannedTrajectory& planned = foreseen_->planned;
     return PlanRegret{.from = origin_->step,
                       .predicted = planned.best.total,
-                      .hindsight = planned.best.total,
+                      .hindsight = foreseen_->hindsight.value_or(planned.best.total),
                       .transitions = static_cast<int>(planned.transitions.size())};
   }
   if (!online_ || !online_->plans) return std::nullopt;

@@ -82,6 +82,8 @@ class PlanCourse {
     Cluster present;  // of the devices that are there
     std::unique_ptr<TrajectoryPlanner> planner = nullptr;
     PlannedTrajectory planned = {};
+    // Of the cheapest trajectory had the overhead been known before the first plan; none: it was.
+    std::optional<Duration> hindsight = std::nullopt;
   };
   struct Online {
     Cluster present;
