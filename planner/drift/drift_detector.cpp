@@ -1,11 +1,11 @@
 #include "planner/drift/drift_detector.h"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
+#include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "profiles/error.h"
@@ -15,20 +15,16 @@ namespace {
 
 constexpr std::size_t kFirstWindows = 12;
 constexpr std::size_t kMostWindows = 64;
-constexpr std::size_t kOutsideWindows = 6;
-// Scales are told in millionths: noise below that is none, also where no two values differ.
-constexpr double kLeastDeviation = 1e-6;
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double deviation(const std::vector<double>& values) {
-  const double middle = mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - middle) * (value - middle);
-  return std::max(kLeastDeviation, std::sqrt(squares / static_cast<double>(values.size() - 1)));
-}
+constexpr int kLeastScore = 6;
+// The windows whose median is told as the cost now.
+constexpr std::size_t kLastWindows = kLeastScore;
+// Of a normal distribution: the deviation over the median distance from the median (Hampel, JASA
+// 69, 1974), and how many values the median distance is worth of those behind a standard deviation,
+// as a share of their number (Rousseeuw and Croux, JASA 88, 1993).
+constexpr double kDeviationsOfDistance = 1.4826;
+constexpr double kWorthOfDistance = 0.37;
+// The variance of the median of n values over that of one value, times n.
+constexpr double kHalfPi = 1.5707963267948966;
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -38,12 +34,22 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
+// Half of false_alarms goes to chance. A window is outside on a side with chance p; then a score is
+// at 6 with chance (p / (1 - p))^6 (the reflected walk, Feller I, XIV), which may be at most
+// false_alarms / 2 / (2 x quantities x windows of the run) by the union bound. The other half goes
+// to baselines that are quieter than their machine: the deviation is s x sqrt(f / c) at most, with
+// c the quantile of chi-square at false_alarms / 2 / quantities, of f = 0.37 (n - 1) degrees of
+// freedom. The threshold is sqrt(f / c) times the normal quantile of p.
 double find_drift_threshold(const DriftRule& rule, int quantities, int windows) {
   ENSURE(windows >= 2 && quantities >= 1, "a baseline, and something that may drift");
   const double looks = std::max(1.0, static_cast<double>(rule.run_steps) / rule.window_steps);
-  const double level = rule.false_alarms / (2.0 * quantities * looks);
-  const boost::math::students_t_distribution<double> student(windows - 1);
-  return boost::math::quantile(boost::math::complement(student, level));
+  const double half = rule.false_alarms / 2;
+  const double odds = std::pow(half / (2.0 * quantities * looks), 1.0 / kLeastScore);
+  const double freedom = std::max(1.0, kWorthOfDistance * (windows - 1));
+  const boost::math::normal_distribution<double> normal;
+  const boost::math::chi_squared_distribution<double> squares(freedom);
+  return boost::math::quantile(boost::math::complement(normal, odds / (1 + odds))) *
+         std::sqrt(freedom / boost::math::quantile(squares, half / quantities));
 }
 
 void DriftDetector::begin(const StepCosts& predicted) {
@@ -127,15 +133,13 @@ std::optional<Drift> DriftDetector::add(const StepCosts& measured,
   if (++steps_ < rule_.window_steps) return std::nullopt;
   if (!end_window()) return std::nullopt;
   Drift drift = describe();
-  if (!drift.what.empty()) return drift;
-  // Nothing stands out from what has changed with it: that is noise, too.
-  for (Quantity& quantity : quantities_) accept_outside(quantity);
-  return std::nullopt;
+  // Where nothing stands out from what has changed with it there is nothing to tell.
+  if (drift.what.empty()) return std::nullopt;
+  return drift;
 }
 
-// Returns whether a quantity has been outside for long enough.
+// Returns whether the score of a quantity is high enough.
 bool DriftDetector::end_window() {
-  bool has_drifted = false;
   const bool counts = std::exchange(is_quiet_, true);
   steps_ = 0;
   ++(counts ? windows_ : excluded_);
@@ -143,13 +147,10 @@ bool DriftDetector::end_window() {
     const std::vector<double> steps = std::exchange(quantity.steps, {});
     const std::vector<double> own_steps = std::exchange(quantity.own_steps, {});
     if (!counts || steps.empty()) continue;
-    if (quantity.own.size() == kMostWindows + kOutsideWindows) {
-      quantity.own.erase(quantity.own.begin() + kMostWindows);
-    }
-    quantity.own.push_back(median(own_steps));
-    has_drifted = judge(quantity, median(steps)) || has_drifted;
+    judge(quantity, median(steps), median(own_steps));
   }
-  return has_drifted;
+  return std::any_of(quantities_.begin(), quantities_.end(),
+                     [&](const Quantity& quantity) { return has_drifted(quantity); });
 }
 
 double DriftDetector::threshold(std::size_t windows) {
@@ -158,70 +159,79 @@ double DriftDetector::threshold(std::size_t windows) {
   return known;
 }
 
-// Returns how far from the mean of its baseline the mean of so many values of the quantity may lie.
-double DriftDetector::noise_of(const Quantity& quantity, std::size_t values) {
+// Returns how far from the median of its baseline a value of the quantity may lie that has so much
+// of the variance of a window.
+double DriftDetector::noise_of(const Quantity& quantity, double variance) {
   const std::size_t count = quantity.baseline.size();
-  return threshold(count) * deviation(quantity.baseline) *
-         std::sqrt(1.0 / static_cast<double>(values) + 1.0 / static_cast<double>(count));
+  return threshold(count) * quantity.deviation *
+         std::sqrt(variance + kHalfPi / static_cast<double>(count));
 }
 
-bool DriftDetector::judge(Quantity& quantity, double value) {
-  std::vector<double>& baseline = quantity.baseline;
-  std::vector<double>& outside = quantity.outside;
-  if (baseline.size() >= kFirstWindows) {
-    const double middle = mean(baseline);
-    const bool is_one_side = outside.empty() || (outside.back() > middle) == (value > middle);
-    if (std::abs(value - middle) > noise_of(quantity, 1) && is_one_side) {
-      outside.push_back(value);
-      return outside.size() >= kOutsideWindows;
-    }
+void DriftDetector::judge(Quantity& quantity, double value, double own) {
+  if (quantity.last.size() == kLastWindows) quantity.last.erase(quantity.last.begin());
+  quantity.last.push_back(own);
+  if (quantity.baseline.size() < kFirstWindows) {
+    learn(quantity, value, own);
+    return;
   }
-  // What was outside once belongs to the noise.
-  outside.push_back(value);
-  accept_outside(quantity);
-  return false;
+  const double change = value - quantity.middle;
+  const bool is_outside =
+      std::abs(change) > std::max(noise_of(quantity, 1), kLeastDrift * (1 - quantity.share));
+  count(quantity.slower, is_outside && change > 0);
+  count(quantity.faster, is_outside && change < 0);
+  quantity.held.emplace_back(value, own);
+  if (std::max(quantity.slower.now, quantity.faster.now) > 0) return;
+  for (const auto& [noise, own_noise] : std::exchange(quantity.held, {})) {
+    if (quantity.baseline.size() < kMostWindows) learn(quantity, noise, own_noise);
+  }
 }
 
-// Adds what was outside to the baseline.
-void DriftDetector::accept_outside(Quantity& quantity) {
-  for (const double noise : std::exchange(quantity.outside, {})) {
-    if (quantity.baseline.size() < kMostWindows) quantity.baseline.push_back(noise);
-  }
+void DriftDetector::count(Score& score, bool is_outside) {
+  score.now = std::max(0, score.now + (is_outside ? 1 : -1));
+  score.greatest = std::max(score.greatest, score.now);
+  if (score.now == 0) greatest_burst_ = std::max(greatest_burst_, std::exchange(score.greatest, 0));
+}
+
+void DriftDetector::learn(Quantity& quantity, double value, double own) {
+  quantity.baseline.push_back(value);
+  quantity.own.push_back(own);
+  if (quantity.baseline.size() < kFirstWindows) return;
+  quantity.middle = median(quantity.baseline);
+  std::vector<double> distances;
+  for (const double some : quantity.baseline) distances.push_back(std::abs(some - quantity.middle));
+  quantity.deviation = kDeviationsOfDistance * median(std::move(distances));
+}
+
+bool DriftDetector::has_drifted(const Quantity& quantity) const {
+  return std::max(quantity.slower.now, quantity.faster.now) >=
+         std::max(kLeastScore, 2 * greatest_burst_);
 }
 
 void DriftDetector::exclude_outside() {
   for (Quantity& quantity : quantities_) {
-    quantity.outside.clear();
-    for (std::size_t i = 0; i < kOutsideWindows && !quantity.own.empty(); ++i) {
-      quantity.own.pop_back();
-    }
+    quantity.slower = {};
+    quantity.faster = {};
+    quantity.last.clear();
+    quantity.held.clear();
   }
-  windows_ -= static_cast<int>(kOutsideWindows);
-  excluded_ += static_cast<int>(kOutsideWindows);
-}
-
-// Returns the logarithm of the own time in the last windows over that of the first ones. The first
-// window outside may have begun before the drift has.
-double DriftDetector::change_of(const Quantity& quantity) const {
-  const auto outside = quantity.own.end() - kOutsideWindows;
-  return mean({outside + 1, quantity.own.end()}) - mean({quantity.own.begin(), outside});
+  windows_ -= static_cast<int>(kLastWindows);
+  excluded_ += static_cast<int>(kLastWindows);
 }
 
 Drift DriftDetector::describe() {
   std::vector<CostChange> changes;
   for (const Quantity& quantity : quantities_) {
-    if (quantity.own.size() <= kOutsideWindows || quantity.baseline.size() < kFirstWindows) {
-      continue;
-    }
+    if (quantity.last.size() < kLastWindows || quantity.baseline.size() < kFirstWindows) continue;
+    const double noise = noise_of(quantity, kHalfPi / static_cast<double>(kLastWindows));
     changes.push_back({.device = quantity.device,
                        .layer = quantity.layer,
                        .weight = quantity.weight,
-                       .change = change_of(quantity),
-                       .noise = noise_of(quantity, kOutsideWindows - 1) / (1 - quantity.share),
-                       .is_outside = quantity.outside.size() >= kOutsideWindows});
+                       .change = median(quantity.last) - median(quantity.own),
+                       .noise = noise / (1 - quantity.share),
+                       .is_outside = has_drifted(quantity)});
   }
   Drift drift = attribute_drift(changes, static_cast<int>(predicted_.devices.size()));
-  drift.windows = windows_ - static_cast<int>(kOutsideWindows);
+  drift.windows = windows_ - static_cast<int>(kLastWindows);
   return drift;
 }
 

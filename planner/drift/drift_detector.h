@@ -1,5 +1,4 @@
 #pragma once
-// clang-format off
 // Says when the balance of a step's costs has drifted out of the noise of their measurement.
 //
 // A quantity is a device beside the other devices, or a layer beside the other layers of its
@@ -7,23 +6,25 @@
 // the quantities it stands beside (layers weighted by predicted time), so that what slows all
 // alike, and what the profile gets wrong of a plan, is none of it. Its value in a window of steps
 // is the median over the steps, which a step that was held up does not move.
-// The first windows of a plan (12 to 64 of them) are the baseline: n values with mean m and standard
-// deviation s. A later value y is outside if
-//   |y - m| > t x s x sqrt(1 + 1/n)
-// with t the quantile of Student's distribution of n - 1 degrees of freedom: the exact interval for
-// one further value of a normal sample (prediction interval; Hahn, Technometrics 11, 1969). Its
-// level is false_alarms / (2 x quantities x windows of the run): by the union bound (Bonferroni),
-// no more than `false_alarms` of all runs without drift have any value outside, where windows are
-// independent and normal. A drift is told if a quantity is outside in six windows running, on one
-// side. On a virtual machine windows are neither: what other guests do comes in bursts of half a
-// second, which look like a drift of 30 % as long as they last. Six windows outlast most of them.
-// Windows beside a foreign load of more than 0.05 cores are left out and counted.
-// A drift that begins before the baseline is there, or is slower than 64 windows, becomes part of
-// the baseline and is not told.
-// clang-format on
+// The first windows of a plan (12 to 64 of them) are the baseline: n values with median m, and s,
+// 1.4826 times the median of their distances from m, which a few windows that were held up do not
+// blow up (Hampel, JASA 69, 1974). A later value y is outside if
+//   |y - m| > t x s x sqrt(1 + pi/2n)   and   |y - m| > kLeastDrift x (1 - the quantity's share)
+// where pi/2n is what a median of n normal values adds to the variance, and t such that no more
+// than about `false_alarms` of runs without drift have one told, if windows are independent and
+// normal (find_drift_threshold has the sources). A score for each side, slower and faster, rises by
+// 1 with a window outside on that side and falls by 1 with any other, not below 0 (a cumulative sum
+// of signs; Page, Biometrika 41, 1954). A drift is told if a score reaches 6, and twice the
+// greatest score that has fallen back to 0 in the run. On a virtual machine windows are not
+// independent: what other guests do comes in bursts that look like a drift of 30 % for up to four
+// windows. A score outlasts one burst; two in a row it may not, unless the run has seen bursts.
+// What was outside joins the baseline when its score has fallen back to 0: it was noise.
+// Windows beside a foreign load of more than 0.05 cores are left out and counted. A drift that
+// begins before the baseline is there, or is slower than 64 windows, becomes part of it untold.
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/drift/attribute_drift.h"
@@ -35,28 +36,32 @@ namespace frazil {
 // The most cores that other programs may keep busy beside a window that counts.
 inline constexpr double kMostCoresBesideWindow = 0.05;
 
+// The least drift, as the logarithm of time now / time before: 17 %. Less is within the noise of
+// machines that are shared, and seldom worth a transition.
+inline constexpr double kLeastDrift = 0.16;
+
 struct DriftRule {
   int window_steps = 3;
-  // The share of runs without drift in which a drift may be told.
+  // The share of runs without drift in which a drift may be told, if windows are independent.
   double false_alarms = 0.001;
   Step run_steps = 1;  // the length of the run
   friend bool operator==(const DriftRule&, const DriftRule&) = default;
 };
 
-// Returns the t of the rule above for a baseline of n windows. Requires: n >= 2.
+// Returns the t of the rule above for a baseline of so many windows. Requires: 2 or more.
 double find_drift_threshold(const DriftRule& rule, int quantities, int windows);
 
 class DriftDetector {
  public:
   explicit DriftDetector(DriftRule rule) : rule_(rule) {}
 
-  // Begins with a plan, whose costs these are predicted to be; forgets all of the plan before.
+  // Begins with a plan, whose costs these are predicted to be; forgets all of the plan before but
+  // the greatest score.
   void begin(const StepCosts& predicted);
   // Begins a new baseline under the same plan.
   void restart() { begin(StepCosts(predicted_)); }
-  // Takes a full step. Returns the drift if its window is the sixth one running in which a
-  // quantity is outside. Layers may be missing in some steps. `foreign_cores`: none if unknown,
-  // which counts as none. Requires: a plan has begun.
+  // Takes a full step, perhaps without layers. Returns the drift if a score is high enough after
+  // it. `foreign_cores`: none if unknown, which counts as none. Requires: a plan has begun.
   std::optional<Drift> add(const StepCosts& measured, std::optional<double> foreign_cores);
   // Leaves out the windows that gave the last drift: they were found to be disturbed.
   void exclude_outside();
@@ -65,6 +70,11 @@ class DriftDetector {
   int excluded() const { return excluded_; }  // windows, under all plans
 
  private:
+  // A score on one side, slower or faster.
+  struct Score {
+    int now = 0;
+    int greatest = 0;  // since it was 0
+  };
   struct Quantity {
     DeviceId device;
     std::optional<LayerId> layer = std::nullopt;  // none: the device as a whole
@@ -75,18 +85,25 @@ class DriftDetector {
     std::vector<double> steps = {};      // values of the window so far
     std::vector<double> own_steps = {};  // the same without the others taken off
     std::vector<double> baseline = {};
-    std::vector<double> outside = {};  // values of the last windows, one side
-    std::vector<double> own = {};      // own values: of the first windows, and of the last six
+    std::vector<double> own = {};   // own values of the same windows
+    std::vector<double> last = {};  // own values of the last windows
+    double middle = 0;              // of the baseline, and so is the deviation
+    double deviation = 0;
+    // Values and own values since a score has risen from 0.
+    std::vector<std::pair<double, double>> held = {};
+    Score slower = {};
+    Score faster = {};
   };
 
   void add_group(std::vector<Quantity> group);
   void take_values(const StepCosts& measured);
   bool end_window();
-  static void accept_outside(Quantity& quantity);
-  bool judge(Quantity& quantity, double value);
+  void judge(Quantity& quantity, double value, double own);
+  void count(Score& score, bool is_outside);
+  static void learn(Quantity& quantity, double value, double own);
+  bool has_drifted(const Quantity& quantity) const;
   double threshold(std::size_t windows);
-  double noise_of(const Quantity& quantity, std::size_t values);
-  double change_of(const Quantity& quantity) const;
+  double noise_of(const Quantity& quantity, double variance);
   Drift describe();
 
   DriftRule rule_;
@@ -96,6 +113,7 @@ class DriftDetector {
   bool is_quiet_ = true;
   int windows_ = 0;  // that count, under this plan
   int excluded_ = 0;
+  int greatest_burst_ = 0;          // the greatest score that has fallen back to 0, under all plans
   std::vector<double> thresholds_;  // by windows of a baseline; 0: not asked for yet
 };
 
