@@ -7,9 +7,9 @@
 
 namespace frazil {
 
-boost::program_options::options_description describe_train_flags() {
-  namespace po = boost::program_options;
-  po::options_description flags("flags", 100);
+namespace po = boost::program_options;
+
+void add_train_flags(po::options_description& flags) {
   flags.add_options()                                                                     //
       ("run", text_value("FILE"), "run configuration: model, data, optimizer, freezing")  //
       ("profile", text_value("FILE"), "model profile (frazil profile --out)")             //
@@ -82,7 +82,6 @@ boost::program_options::options_description describe_train_flags() {
       ("quiet", po::bool_switch(), "no progress, but warnings")                  //
       ("json", po::bool_switch(), "answer in JSON");
   add_kernels_flag(flags);
-  return flags;
 }
 
 }  // namespace frazil

@@ -7,6 +7,6 @@ namespace frazil {
 
 inline constexpr int kMostProcesses = 4096;
 
-boost::program_options::options_description describe_train_flags();
+void add_train_flags(boost::program_options::options_description& flags);
 
 }  // namespace frazil

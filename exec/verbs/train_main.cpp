@@ -1,5 +1,6 @@
 // frazil train: trains a model by plans that change as layers freeze.
 
+#include <boost/program_options.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -33,6 +34,13 @@ namespace frazil {
 namespace {
 
 namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  add_train_flags(flags);
+  return flags;
+}
 
 // Shows what a run tells while it lasts.
 class Telling {
@@ -233,7 +241,7 @@ int run_train_verb(int argc, char** argv) {
                   "       frazil train --resume FOLDER [--accept-other-kernels]",
                   kTrainWords};
   const std::string command = command_text(argc, argv);
-  return run_verb(verb, argc, argv, describe_train_flags(), [&](const Flags& flags) {
+  return run_verb(verb, argc, argv, describe_flags(), [&](const Flags& flags) {
     take_recorded_kernels(flags);
     return run_with_torch(flags, [&] { return run_train(flags, command); });
   });
