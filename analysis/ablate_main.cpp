@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -81,25 +82,42 @@ std::vector<NewFile> list_files(const Flags& flags, const Ablation& ablation) {
   return files;
 }
 
+void tell_asked_seeds(const AblationOrder& order) {
+  fmt::print(stderr, "frazil ablate: {} seeds; the pilot's spread asks for {}\n",
+             order.request.seeds.size(), order.asked_seeds->asked);
+}
+
+// Ends an ablation in which nothing can be compared, for the best plan without freezing is none.
+[[noreturn]] void end_unfit(const Ablation& ablation, bool as_json) {
+  print_answer(as_json ? to_json(ablation) : to_text(ablation));
+  const auto unfrozen = std::find_if(ablation.rows.begin(), ablation.rows.end(),
+                                     [](const ArmRow& row) { return row.arm == Arm::kUnfrozen; });
+  throw InfeasibleError("unfrozen does not fit, with which all arms are compared: " +
+                        unfrozen->unfit);
+}
+
 ExitCode ablate(const Flags& flags) {
   if (optional_text(flags, "arms") == "help") {
     print_answer(list_arms());
     return ExitCode::kOk;
   }
   if (is_set(flags, "simulate")) {
-    refuse_flags_of(add_ablation_flags, flags, "it without --simulate alone");
+    refuse_flags_of(add_ablation_flags, flags, "no --simulate beside it");
     return simulate_arms(flags);
   }
-  refuse_flags_of(add_simulate_arms_flags, flags, "it with --simulate alone");
+  refuse_flags_of(add_simulate_arms_flags, flags, "--simulate beside it");
   const bool as_json = is_set(flags, "json");
   const bool quiet = is_set(flags, "quiet");
   const AblationOrder order = read_ablation(flags);
+  if (order.asked_seeds && !quiet) tell_asked_seeds(order);
   AblationRuns runs = run_ablation(order.request, [&](const std::string& line) {
     if (!quiet) fmt::print(stderr, "frazil ablate: {}\n", to_one_line(line));
   });
   if (runs.stopped_by != 0) return end_stopped(order.request, runs, as_json);
+  const bool is_unfit = runs.unfit.contains(Arm::kUnfrozen);
   const Ablation ablation =
       sum_up(order.request, std::move(runs), order.margin_points, order.asked_seeds);
+  if (is_unfit) end_unfit(ablation, as_json);
   const std::vector<NewFile> files = list_files(flags, ablation);
   write_and_answer([&] { write_text_files(files); },
                    as_json ? to_json(ablation) : to_text(ablation));

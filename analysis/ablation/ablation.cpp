@@ -179,14 +179,43 @@ std::string tell_faster_base(const Ablation& ablation) {
   return "unfrozen is the best plan as predicted; measured to be faster: " + names;
 }
 
+bool freezes(const PairResult& result) {
+  return std::any_of(result.phases.begin(), result.phases.end(), [](const PairPhase& phase) {
+    return phase.mask.find('0') != std::string::npos;
+  });
+}
+
+// Says if the policy has frozen nothing under any seed.
+std::string tell_idle_policy(const Ablation& ablation) {
+  const std::vector<const PairResult*> all = results_of(ablation.results, Arm::kAll);
+  const bool some = std::any_of(all.begin(), all.end(),
+                                [](const PairResult* result) { return freezes(*result); });
+  return all.empty() || some ? "" : "the policy has frozen nothing: the arms differ by plans alone";
+}
+
+// Names the arms that may cache and never have.
+std::string tell_idle_caches(const Ablation& ablation) {
+  std::string names;
+  for (const ArmRow& row : ablation.rows) {
+    const std::vector<const PairResult*> own = results_of(ablation.results, row.arm);
+    if (!facts_of(row.arm).caches || own.empty()) continue;
+    if (std::any_of(own.begin(), own.end(), [](const PairResult* r) { return r->cached > 0; })) {
+      continue;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(facts_of(row.arm).name);
+  }
+  return names.empty() ? "" : "nothing was cached, since no cache paid, by: " + names;
+}
+
 void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
   const std::string_view name = facts_of(row.arm).name;
   if (!row.unfit.empty()) notes.push_back(fmt::format("{} does not fit: {}", name, row.unfit));
   if (row.more_time_percent) {
-    notes.push_back(fmt::format(
-        "{} trains for {:.2f} epochs in the mean, which took {:+.1f} % more time than all, with a "
-        "learning rate that ends with them",
-        name, row.epochs, *row.more_time_percent));
+    notes.push_back(
+        fmt::format("{} trains for {:.2f} epochs in the mean, in {:.1f} % {} time than all, with a "
+                    "learning rate that ends with them",
+                    name, row.epochs, std::abs(*row.more_time_percent),
+                    *row.more_time_percent < 0 ? "less" : "more"));
   }
 }
 
@@ -218,7 +247,9 @@ Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin
       ablation.test_error_points =
           test_error(row.accuracy_percent / kPoints, own.front()->test_samples);
     }
-    if (row.arm == Arm::kShorter) ablation.brought_nothing = row.verdict == NonInferiority::kShown;
+    if (row.arm == Arm::kShorter && row.verdict != NonInferiority::kNoVerdict) {
+      ablation.brought_nothing = row.verdict == NonInferiority::kShown;
+    }
     ablation.rows.push_back(std::move(row));
   }
   return ablation;
@@ -230,7 +261,7 @@ std::string tell_points(double points) {
 
 std::vector<std::string> list_notes(const Ablation& ablation) {
   std::vector<std::string> notes;
-  if (ablation.brought_nothing) {
+  if (ablation.brought_nothing.value_or(false)) {
     notes.push_back(fmt::format(
         "{}: training for so few steps that it takes as long as all is itself non-inferior to "
         "unfrozen (margin {})",
@@ -258,8 +289,8 @@ std::vector<std::string> list_notes(const Ablation& ablation) {
     if (!devices.empty()) notes.push_back(std::move(devices));
   }
   for (const ArmRow& row : ablation.rows) add_arm_notes(row, notes);
-  if (std::string told = tell_faster_base(ablation); !told.empty()) {
-    notes.push_back(std::move(told));
+  for (const auto& tell : {tell_faster_base, tell_idle_policy, tell_idle_caches}) {
+    if (std::string told = tell(ablation); !told.empty()) notes.push_back(std::move(told));
   }
   if (std::string told = tell_equal_weights(ablation); !told.empty()) {
     notes.push_back(std::move(told));

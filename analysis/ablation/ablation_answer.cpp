@@ -50,10 +50,9 @@ Json to_object(const RatioEstimate& ratio) {
 }
 
 Json to_object(const MeanEstimate& estimate) {
-  Json object{{"pairs", estimate.pairs},
-              {"mean_points", estimate.mean},
-              {"deviation_points", estimate.deviation}};
+  Json object{{"pairs", estimate.pairs}, {"mean_points", estimate.mean}};
   if (estimate.bounds) {
+    object["deviation_points"] = estimate.deviation;
     object["at_least_points"] = estimate.bounds->at_least;
     object["low_points"] = estimate.bounds->low;
     object["high_points"] = estimate.bounds->high;
@@ -120,7 +119,7 @@ Table tabulate_arms(const Ablation& ablation) {
   const auto add_header = [&](std::initializer_list<const char*> names) {
     table.header.insert(table.header.end(), names.begin(), names.end());
   };
-  if (predicted) add_header({"predicted", "error"});
+  if (predicted) add_header({"predicted speed", "time error"});
   add_header({"accuracy %", "difference [95 %]", "verdict", "time s", "device s", "seeds"});
   for (const ArmRow& row : ablation.rows) {
     std::vector<std::string> cells{std::string(facts_of(row.arm).name), tell_ratio(row.speed)};
@@ -154,7 +153,8 @@ std::string to_json(const Ablation& ablation) {
     answer["test_samples"] = ablation.test_samples;
     answer["test_error_points"] = *ablation.test_error_points;
   }
-  answer["freezing_brought_nothing"] = ablation.brought_nothing;
+  answer["freezing_brought_nothing"] =
+      ablation.brought_nothing ? Json(*ablation.brought_nothing) : Json(nullptr);
   answer["notes"] = list_notes(ablation);
   answer["arms"] = Json::array();
   for (const ArmRow& row : ablation.rows) answer["arms"].push_back(to_object(row));

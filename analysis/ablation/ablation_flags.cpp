@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 namespace frazil {
 namespace {
 
+namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
 constexpr int kMostSeedsAsked = 64;
@@ -150,6 +152,25 @@ void refuse_lonely_title(const Flags& flags) {
   refuse_flags("--title without --html and --svg", "one of them, which it heads");
 }
 
+// A folder of an ablation has folders of arms alone.
+void refuse_other_folder(const fs::path& out) {
+  if (!fs::is_directory(out)) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+    if (find_arm(entry.path().filename().string())) continue;
+    throw InputError(out.string(), 0, "a folder with " + entry.path().filename().string(),
+                     "a new or an empty one, or that of an ablation");
+  }
+}
+
+void refuse_files_within(const fs::path& out, const Flags& flags) {
+  const std::string folder = fs::weakly_canonical(out).string() + "/";
+  for (const char* const flag : {"html", "svg", "pilot-out"}) {
+    const auto file = optional_text(flags, flag);
+    if (!file || fs::weakly_canonical(*file).string().rfind(folder, 0) != 0) continue;
+    refuse_flags(fmt::format("--{} {} within the folder of --out", flag, *file), "another place");
+  }
+}
+
 }  // namespace
 
 void add_ablation_flags(po::options_description& flags) {
@@ -206,6 +227,8 @@ AblationOrder read_ablation(const Flags& flags) {
   refuse_without_freezing(request);
   refuse_lonely_title(flags);
   refuse_folder_place({"--out", out});
+  refuse_other_folder(out);
+  refuse_files_within(out, flags);
   refuse_overwriting(named_files(flags, {"run", "profile", "cluster", "pilot"}),
                      named_files(flags, {"html", "svg", "pilot-out"}));
   return order;

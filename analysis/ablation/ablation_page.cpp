@@ -56,8 +56,8 @@ FreezeTrace masks_of(const PairResult& result) {
   for (std::size_t block = 0; block < result.phases.front().mask.size(); ++block) {
     trace.blocks.push_back(fmt::format("block {}", block));
   }
+  trace.steps = result.steps;
   for (const PairPhase& phase : result.phases) {
-    trace.steps = phase.first_step + phase.steps;
     trace.events.push_back(
         {phase.first_step, MaskEvent{FreezeMask::parse(phase.mask, "a result", 0)}});
   }
@@ -121,10 +121,11 @@ std::vector<Tile> list_tiles(const Ablation& ablation) {
                      row.difference->bounds
                          ? interval(row.difference->bounds->low, row.difference->bounds->high)
                          : "one seed"});
-    tiles.push_back({"verdict", tell_verdict(row),
-                     fmt::format("margin {}, {} seeds", tell_points(ablation.margin_points),
-                                 row.difference->pairs),
-                     ablation.brought_nothing ? kBroughtNothing : ""});
+    tiles.push_back(
+        {"verdict", tell_verdict(row),
+         fmt::format("margin {}, {} {}", tell_points(ablation.margin_points), row.difference->pairs,
+                     row.difference->pairs == 1 ? "seed" : "seeds"),
+         ablation.brought_nothing.value_or(false) ? kBroughtNothing : ""});
   }
   return tiles;
 }

@@ -164,6 +164,11 @@ BaseRun read_base_run(const fs::path& file) {
   base.micro_batch_size = integer_of(fields, "micro_batch_size", kUsualMicroBatch);
   const auto reduction = fields.optional("reduction");
   if (reduction && reduction->text() == "fast") base.reduction = ReductionMode::kFast;
+  const auto growth = fields.optional("batch_growth");
+  if (growth && growth->text() != "none") {
+    throw InputError(file.string(), 0, "a batch that grows with the pipelines",
+                     "one that stays, for arms would differ in what they learn from");
+  }
   base.clips = clips_gradients(run);
   base.freezes = has_freezing(run);
   base.store = read_store(run);

@@ -176,9 +176,9 @@ std::string to_json(const PairResult& result) {
   return text + fmt::format(
                     "  \"transitions\": {},\n  \"transition_time_ns\": {},\n"
                     "  \"overhead_plan_ns\": {},\n  \"overhead_start_ns\": {},\n"
-                    "  \"phases\": {},\n  \"curve\": {}\n}}\n",
+                    "  \"cached\": {},\n  \"phases\": {},\n  \"curve\": {}\n}}\n",
                     result.transitions, result.transition_time.count(),
-                    result.overhead.plan.count(), result.overhead.start.count(),
+                    result.overhead.plan.count(), result.overhead.start.count(), result.cached,
                     list_text(result.phases, phase_text), list_text(result.curve, point_text));
 }
 
@@ -213,6 +213,7 @@ PairResult parse_pair_result(std::string_view text, const std::string& file) {
   result.transition_time = take_time(fields, "transition_time_ns");
   result.overhead.plan = take_time(fields, "overhead_plan_ns");
   result.overhead.start = take_time(fields, "overhead_start_ns");
+  result.cached = take_count(fields, "cached");
   const JsonCursor phases = fields.required("phases");
   for (const JsonCursor& phase : phases.items()) result.phases.push_back(parse_phase(phase));
   refuse_odd_phases(phases, result);

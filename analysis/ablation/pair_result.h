@@ -9,7 +9,7 @@
 //    "wall_time_ns": 0, "device_time_ns": 0, "cluster_time_ns": 0, "process_time_ns": 0,
 //    "accuracy": 0.5, "loss": 0.5, "test_samples": 360, "steps": 900, "epochs": 20,
 //    "state_hash": "..", "foreign_cores"?: 0.01, "transitions": 2, "transition_time_ns": 0,
-//    "overhead_plan_ns": 0, "overhead_start_ns": 0, "made_from"?: "..",
+//    "overhead_plan_ns": 0, "overhead_start_ns": 0, "cached": 0, "made_from"?: "..",
 //    "phases": [{"first_step": 0, "mask": "1111", "plan": "..", "stages": 2, "pipelines": 1,
 //                "devices": 2, "steps": 10, "wall_time_ns": 0}],
 //    "curve": [{"epoch": 1, "wall_time_ns": 0, "device_time_ns": 0, "accuracy": 0.5}]}
@@ -82,6 +82,7 @@ struct PairResult {
   std::optional<double> foreign_cores = std::nullopt;  // that other programs kept busy, where known
   int transitions = 0;                                 // from plan to plan
   Duration transition_time{0};                         // of these, waiting for the planner included
+  std::int64_t cached = 0;  // features of samples that were stored
   // What the run predicts a transition to cost besides moving state, from its own measurement.
   TransitionOverhead overhead = {};
   std::string made_from = {};  // of controls alone: find_origin() when they were made

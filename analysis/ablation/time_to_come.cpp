@@ -54,7 +54,7 @@ TimeToCome estimate_time(const std::vector<ArmSeed>& pending,
 }
 
 std::string tell_time(const TimeToCome& time) {
-  if (time.unknown > 0 && time.time.count() == 0) return "how long they take shows the first one";
+  if (time.unknown > 0 && time.time.count() == 0) return "the first will show how long they take";
   std::string text = "about " + tell_seconds(time.time);
   if (time.predicted > 0) {
     text += fmt::format(" ({} as predicted, without start and evaluation)", time.predicted);

@@ -32,6 +32,7 @@ void take_answer(const TrainJson& answer, PairResult& result) {
   result.test_samples = answer.at("test_samples");
   result.wall = Duration{answer.at("wall_time_ns").get<std::int64_t>()};
   result.state_hash = answer.at("state_hash");
+  if (answer.contains("cache")) result.cached = answer.at("cache").at("stored");
   if (answer.contains("foreign_cores")) result.foreign_cores = answer.at("foreign_cores");
   for (const TrainJson& phase : answer.at("phases")) {
     result.phases.push_back(phase_of(phase));

@@ -71,7 +71,9 @@ std::string_view name_of(NonInferiority verdict) {
     case NonInferiority::kShown:
       return "non-inferior";
     case NonInferiority::kNotShown:
-      return "not shown";
+      return "not shown to be non-inferior";
+    case NonInferiority::kInferior:
+      return "inferior by more than the margin";
   }
   ENSURE(false, "unknown verdict");
 }
@@ -79,7 +81,8 @@ std::string_view name_of(NonInferiority verdict) {
 NonInferiority judge_non_inferiority(const MeanEstimate& difference, double margin) {
   ENSURE(margin > 0, "a margin to give away");
   if (!difference.bounds) return NonInferiority::kNoVerdict;
-  return difference.bounds->at_least > -margin ? NonInferiority::kShown : NonInferiority::kNotShown;
+  if (difference.bounds->at_least > -margin) return NonInferiority::kShown;
+  return difference.bounds->high < -margin ? NonInferiority::kInferior : NonInferiority::kNotShown;
 }
 
 std::optional<bool> is_better(const MeanEstimate& difference_to_control) {

@@ -52,6 +52,7 @@ enum class NonInferiority {
   kNoVerdict,  // fewer than two pairs
   kShown,      // the lower one-sided bound of the difference lies above -margin
   kNotShown,
+  kInferior,  // the two-sided interval of the difference lies below -margin
 };
 std::string_view name_of(NonInferiority verdict);  // "non-inferior"
 

@@ -17,6 +17,12 @@
 
 namespace frazil {
 
+// How much of a run its watch over costs could read, in windows of steps (planner/drift).
+struct DriftWatch {
+  int windows = 0;   // that were read, those of baselines among them
+  int excluded = 0;  // that were left out, beside other programs
+};
+
 struct TrainResult {
   FreezeTrace trace;
   std::vector<TrainPhase> phases;
@@ -29,10 +35,11 @@ struct TrainResult {
   // that no decision reads, and what the planner was asked before; the sum over the phases.
   Duration wall_time{0};
   std::uint64_t weight_hash = 0;
-  Bytes process_peak_resident;          // from the start of the process
-  std::optional<double> foreign_cores;  // cores that other programs kept busy
-  std::optional<CacheReport> cache;     // none: the run has no cache
-  std::optional<PlanRegret> regret;     // none: the run follows no trajectory, or has not ended
+  Bytes process_peak_resident;                     // from the start of the process
+  std::optional<double> foreign_cores;             // cores that other programs kept busy
+  std::optional<CacheReport> cache;                // none: the run has no cache
+  std::optional<DriftWatch> watch = std::nullopt;  // none: nothing was watched
+  std::optional<PlanRegret> regret;  // none: the run follows no trajectory, or has not ended
   // The first step of this process; `phases` begin there. The trace is that of the whole run if the
   // event log has the steps before, else it has only the masks of these steps.
   Step first_step = 0;

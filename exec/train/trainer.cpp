@@ -281,6 +281,7 @@ class Training {
     note_foreign_load();
     if (done == steps_) note_plans();
     result_.cache = cache_.report();
+    result_.watch = drift_.watch();
     cache_.end(done);
     note_cache(parts_);
     result_.trace = recorder_.take_trace();

@@ -70,6 +70,9 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   answer["state_hash"] = hash_text(result.weight_hash);
   answer["process_peak_resident_bytes"] = result.process_peak_resident.count;
   if (result.cache) answer["cache"] = to_answer(*result.cache);
+  if (result.watch) {
+    answer["drift"] = {{"windows", result.watch->windows}, {"excluded", result.watch->excluded}};
+  }
   if (result.regret) answer["plans"] = nlohmann::ordered_json::parse(regret_json(*result.regret));
   answer["phases"] = nlohmann::ordered_json::array();
   for (const TrainPhase& phase : result.phases) {
@@ -105,6 +108,11 @@ std::string tell_scores(const TrainResult& result) {
          (result.validation ? ", validation accuracy " + percent(result.validation->accuracy) : "");
 }
 
+std::string tell_watch(const DriftWatch& watch) {
+  return "drift: watched in " + std::to_string(watch.windows) + " windows of steps, " +
+         std::to_string(watch.excluded) + " left out beside other programs\n";
+}
+
 std::string print_phases(const TrainResult& result) {
   Table table{{"from step", "mask", "plan", "predicted samples/s", "measured samples/s",
                "predicted / measured time"},
@@ -119,6 +127,7 @@ std::string print_phases(const TrainResult& result) {
   return (table.rows.empty() ? "" : to_text(table)) + tell_scores(result) + ", training time " +
          fixed(seconds(result.training_time), 2) + " s, state " + hash_text(result.weight_hash) +
          "\n" + (result.cache ? to_text(*result.cache) + "\n" : "") +
+         (result.watch ? tell_watch(*result.watch) : "") +
          (result.regret ? tell_regret(*result.regret) + "\n" : "") +
          (result.foreign_cores
               ? "other programs kept " + fixed(*result.foreign_cores, 2) + " cores busy meanwhile\n"

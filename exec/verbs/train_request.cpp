@@ -60,6 +60,9 @@ void refuse_beside_planner(const TrainRequest& request) {
   if (!request.stored.schedules.empty()) {
     refuse_flags(flag + " beside --schedules", "one of the two: it has a schedule of its own");
   }
+  if (!request.options.elastic) {
+    refuse_flags(flag + " beside --keep-plan", "one of the two: it changes plans");
+  }
   if (request.stored.config.batch_growth != BatchGrowth::kNone) {
     throw InputError(request.run_file, 0, "a batch that grows with the pipelines, with " + flag,
                      "a batch that stays");

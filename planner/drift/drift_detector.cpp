@@ -142,7 +142,8 @@ std::optional<Drift> DriftDetector::add(const StepCosts& measured,
 bool DriftDetector::end_window() {
   const bool counts = std::exchange(is_quiet_, true);
   steps_ = 0;
-  ++(counts ? windows_ : excluded_);
+  ++(counts ? counted_ : excluded_);
+  windows_ += counts ? 1 : 0;
   for (Quantity& quantity : quantities_) {
     const std::vector<double> steps = std::exchange(quantity.steps, {});
     const std::vector<double> own_steps = std::exchange(quantity.own_steps, {});
@@ -215,6 +216,7 @@ void DriftDetector::exclude_outside() {
     quantity.held.clear();
   }
   windows_ -= static_cast<int>(kLastWindows);
+  counted_ -= static_cast<int>(kLastWindows);
   excluded_ += static_cast<int>(kLastWindows);
 }
 

@@ -67,7 +67,9 @@ class DriftDetector {
   void exclude_outside();
 
   int quantities() const { return static_cast<int>(quantities_.size()); }
-  int excluded() const { return excluded_; }  // windows, under all plans
+  // Windows under all plans: that counted, and that did not.
+  int counted() const { return counted_; }
+  int excluded() const { return excluded_; }
 
  private:
   // A score on one side, slower or faster.
@@ -112,6 +114,7 @@ class DriftDetector {
   int steps_ = 0;                     // of the window so far
   bool is_quiet_ = true;
   int windows_ = 0;  // that count, under this plan
+  int counted_ = 0;
   int excluded_ = 0;
   int greatest_burst_ = 0;          // the greatest score that has fallen back to 0, under all plans
   std::vector<double> thresholds_;  // by windows of a baseline; 0: not asked for yet

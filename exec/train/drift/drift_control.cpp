@@ -78,6 +78,11 @@ void DriftControl::set_scales(CostScales scales) {
   parts_.costs = MeasuredCosts{scales_, hash_costs({profile_, cluster_})};
 }
 
+std::optional<DriftWatch> DriftControl::watch() const {
+  if (!is_on_) return std::nullopt;
+  return DriftWatch{detector_.counted(), detector_.excluded()};
+}
+
 void DriftControl::ask(Step step, Measurement& measurement) const {
   if (options_.planted.slow) options_.planted.slow(step, measurement);
   measurement.layers = measurement.layers || (is_on_ && measures_layers_ && is_due(step));

@@ -43,6 +43,8 @@ class DriftControl {
   void ask(Step step, Measurement& measurement) const;
   // Is told of a step that is done; `is_full`: with a whole batch.
   void add_step(Step step, bool is_full, const StepResult& result);
+  // Returns how much of the run could be read; none: nothing is watched.
+  std::optional<DriftWatch> watch() const;
   // Decides on the drift that the last step has brought to light, if it has, before this step. Must
   // be called after the masks and plans of the step are in force.
   void follow(Step step);

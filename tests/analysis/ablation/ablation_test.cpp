@@ -38,13 +38,13 @@ TEST(Ablation, OfHarmlessFreezingIsNonInferiorAndBetterThanTheControl) {
   EXPECT_TRUE(all.beats_shorter.value());
   EXPECT_NEAR(all.speed->mean, 2, 1e-9);
   EXPECT_NEAR(all.speed->interval->low, 2, 1e-9);
-  EXPECT_EQ(row_of(ablation, Arm::kShorter).verdict, NonInferiority::kNotShown);
-  EXPECT_FALSE(ablation.brought_nothing);
+  EXPECT_EQ(row_of(ablation, Arm::kShorter).verdict, NonInferiority::kInferior);
+  EXPECT_FALSE(ablation.brought_nothing.value());
   EXPECT_EQ(to_text(ablation).find(kBroughtNothing), std::string::npos);
   EXPECT_NE(to_text(ablation).find("non-inferior, better than shorter"), std::string::npos);
 }
 
-TEST(Ablation, OfHarmfulFreezingIsNotShownToBeNonInferior) {
+TEST(Ablation, OfHarmfulFreezingIsInferior) {
   PlantedRuns planted;
   for (const std::int64_t seed : {1, 2, 3, 4}) {
     planted.add(Arm::kUnfrozen, seed, 0.90, 10);
@@ -52,9 +52,9 @@ TEST(Ablation, OfHarmfulFreezingIsNotShownToBeNonInferior) {
     planted.add(Arm::kShorter, seed, 0.88, 5);
   }
   const Ablation ablation = sum_up_planted(planted);
-  EXPECT_EQ(row_of(ablation, Arm::kAll).verdict, NonInferiority::kNotShown);
+  EXPECT_EQ(row_of(ablation, Arm::kAll).verdict, NonInferiority::kInferior);
   EXPECT_FALSE(row_of(ablation, Arm::kAll).beats_shorter.value());
-  EXPECT_FALSE(ablation.brought_nothing);
+  EXPECT_FALSE(ablation.brought_nothing.value());
   // What is harmful to within one point is harmless to within five.
   EXPECT_EQ(row_of(sum_up_planted(planted, 5), Arm::kAll).verdict, NonInferiority::kShown);
 }
@@ -67,7 +67,7 @@ TEST(Ablation, WhoseControlIsAsGoodSaysThatFreezingBroughtNothing) {
     planted.add(Arm::kShorter, seed, 0.90, 5);
   }
   const Ablation ablation = sum_up_planted(planted);
-  EXPECT_TRUE(ablation.brought_nothing);
+  EXPECT_TRUE(ablation.brought_nothing.value());
   EXPECT_NE(to_text(ablation).find("freezing brought nothing here"), std::string::npos);
   const auto answer = nlohmann::json::parse(to_json(ablation));
   EXPECT_EQ(answer["freezing_brought_nothing"], true);
@@ -83,6 +83,7 @@ TEST(Ablation, OfOneSeedHasNoVerdictAndNoInterval) {
   EXPECT_NE(text.find("one seed: no verdict"), std::string::npos) << text;
   const auto all = nlohmann::json::parse(to_json(ablation))["arms"][1];
   EXPECT_EQ(all["arm"], "all");
+  EXPECT_TRUE(nlohmann::json::parse(to_json(ablation))["freezing_brought_nothing"].is_null());
   EXPECT_FALSE(all["speed_over_unfrozen"].contains("low"));
   EXPECT_FALSE(all["difference_to_unfrozen"].contains("low_points"));
 }
@@ -101,6 +102,32 @@ TEST(Ablation, NamesTheArmsThatEndedWithTheWeightsOfAll) {
   EXPECT_NE(text.find("with the weights of all under every seed, bit for bit, ended: freeze\n"),
             std::string::npos)
       << text;
+}
+
+// -2, 0 and 2 points: the interval is (-5, 5).
+TEST(Ablation, OfAPolicyOfWhichLittleIsKnownShowsNothing) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2, 3}) {
+    planted.add(Arm::kUnfrozen, seed, 0.90, 10);
+    planted.add(Arm::kAll, seed, 0.86 + 0.02 * static_cast<double>(seed), 5);
+  }
+  EXPECT_EQ(row_of(sum_up_planted(planted), Arm::kAll).verdict, NonInferiority::kNotShown);
+}
+
+TEST(Ablation, SaysWhereNothingFrozeAndNothingWasCached) {
+  PlantedRuns planted;
+  planted.add(Arm::kUnfrozen, 1, 0.9, 10);
+  planted.add(Arm::kAutoPipeCache, 1, 0.9, 10);
+  planted.add(Arm::kAll, 1, 0.9, 10);
+  std::string text = to_text(sum_up_planted(planted));
+  EXPECT_NE(text.find("the policy has frozen nothing: "), std::string::npos) << text;
+  EXPECT_NE(text.find("nothing was cached, since no cache paid, by: pipe-cache, all\n"),
+            std::string::npos)
+      << text;
+  planted.freeze_last_and_cache(7);
+  text = to_text(sum_up_planted(planted));
+  EXPECT_EQ(text.find("the policy has frozen nothing"), std::string::npos) << text;
+  EXPECT_NE(text.find("by: pipe-cache\n"), std::string::npos) << text;
 }
 
 TEST(Ablation, PairsSeedsThatBothArmsHave) {

@@ -23,6 +23,7 @@ PairResult planted_result() {
   result.transition_time = Duration{77};
   result.overhead = {.plan = Duration{3}, .start = Duration{4}};
   result.made_from = "origin";
+  result.cached = 55;
   return result;
 }
 

@@ -41,6 +41,10 @@ class PlantedRuns {
     }
   }
   void disturb_last(double cores) { runs_.results.back().foreign_cores = cores; }
+  void freeze_last_and_cache(std::int64_t samples) {
+    runs_.results.back().phases.back().mask = "011";
+    runs_.results.back().cached = samples;
+  }
   void end_with(const std::string& hash) { runs_.results.back().state_hash = hash; }
   const AblationRequest& request() const { return request_; }
   const AblationRuns& runs() const { return runs_; }

@@ -9,7 +9,7 @@ namespace {
 
 TEST(TimeToCome, TakesTheSameArmBeforeThePredictionBeforeAnyArm) {
   const std::vector<ArmSeed> pending{{Arm::kAll, 3}, {Arm::kUnfrozen, 3}, {Arm::kShorter, 3}};
-  EXPECT_EQ(tell_time(estimate_time(pending, {}, {})), "how long they take shows the first one");
+  EXPECT_EQ(tell_time(estimate_time(pending, {}, {})), "the first will show how long they take");
   PredictedRuns predicted;
   predicted[Arm::kAll].times.parts.steps = std::chrono::seconds(100);
   EXPECT_EQ(

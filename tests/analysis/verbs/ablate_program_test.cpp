@@ -226,9 +226,16 @@ TEST_F(AblateProgram, HasItsFolderAlone) {
 TEST_F(AblateProgram, LeavesNoFolderWhereNothingFits) {
   write_cluster(make_uniform_cluster(2, Bytes{1}, {Duration{1000}, BytesPerSecond{0}}),
                 folder_.path("cluster.json"));
-  EXPECT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+  const Outcome outcome = ablate("--arms unfrozen,all --seeds 4 --html p.html --pilot-out p.json");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("unfrozen does not fit, with which all arms are compared: "),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_NE(outcome.out.find("unfrozen does not fit: "), std::string::npos) << outcome.out;
   EXPECT_TRUE(calls().empty());
-  EXPECT_FALSE(fs::exists(folder_.path("out")));
+  for (const char* const name : {"out", "p.html", "p.json"}) {
+    EXPECT_FALSE(fs::exists(folder_.path(name))) << name;
+  }
 }
 
 TEST_F(AblateProgram, SaysWhyATrainingCannotBeStarted) {
@@ -297,7 +304,7 @@ TEST_F(AblateProgram, AnswersWhatWasPlanted) {
   EXPECT_EQ(answer["freezing_brought_nothing"], false);
   EXPECT_EQ(answer["arms"][1]["verdict"], "non-inferior");
   EXPECT_EQ(answer["arms"][1]["beats_shorter"], true);
-  EXPECT_EQ(answer["arms"][2]["verdict"], "not shown");
+  EXPECT_EQ(answer["arms"][2]["verdict"], "inferior by more than the margin");
   const std::string page = read_text_file(folder_.path("page.html"));
   for (const char* words : {"<h1>Ablation</h1>", ">Speed over unfrozen<", ">2.00x<",
                             "non-inferior, better than shorter", ">Every run<"}) {
@@ -328,7 +335,7 @@ TEST_F(AblateProgram, AnswersWhatWasPlanted) {
   EXPECT_NE(picture.find(dot), std::string::npos);
   // A tighter margin, and the verdict is another; nothing runs for it.
   answer = Json::parse(ablate(flags + "--json --margin 0.5").out);
-  EXPECT_EQ(answer["arms"][1]["verdict"], "not shown");
+  EXPECT_EQ(answer["arms"][1]["verdict"], "inferior by more than the margin");
   EXPECT_EQ(calls().size(), 9U);
 }
 
@@ -383,6 +390,8 @@ TEST_F(AblateProgram, RefusesWhatCannotBeJudged) {
   EXPECT_NE(refusal("--arms unfrozen,unfrozen").find("unfrozen twice"), std::string::npos);
   EXPECT_NE(refusal("--arms unfrozn").find("unfrozen"), std::string::npos);
   EXPECT_NE(refusal("--margin 0").find("--margin 0"), std::string::npos);
+  EXPECT_NE(refusal("--html out/a.html").find("--html out/a.html within the folder of --out"),
+            std::string::npos);
   EXPECT_NE(refusal("--svg run.json").find("--svg run.json for the file of --run"),
             std::string::npos);
   EXPECT_NE(refusal("--svg a.svg --html a.svg").find("for the file of --"), std::string::npos);
@@ -402,8 +411,16 @@ TEST_F(AblateProgram, RefusesWhatCannotBeJudged) {
                       {"seed": 6, "points": 0.2}, {"seed": 7, "points": 0.1}]})");
   EXPECT_NE(refusal("--pilot pilot.json --seed-list 3,4").find("seed 4 in --seed-list"),
             std::string::npos);
+  fs::create_directories(folder_.path("out/notes"));
+  EXPECT_NE(refusal("").find("out: found a folder with notes, expected a new or an empty one"),
+            std::string::npos);
+  fs::remove(folder_.path("out/notes"));
   write_text_file(folder_.path("run.json"), R"({"format": "frazil.run", "version": 1})");
   EXPECT_NE(refusal("").find("run.json: found no freezing"), std::string::npos);
+  write_text_file(folder_.path("run.json"), R"({"format": "frazil.run", "version": 1,
+                                                "batch_growth": "with-pipelines"})");
+  EXPECT_NE(refusal("").find("run.json: found a batch that grows with the pipelines"),
+            std::string::npos);
   EXPECT_TRUE(calls().empty());
 }
 

@@ -63,7 +63,7 @@ TEST_F(JudgedRuns, ThatFreezeWhatHasNotLearntAreNotShownToBeAsGood) {
   expect_freezing(answer);
   EXPECT_GT(answer["arms"][0]["accuracy_percent"], 60) << answer["arms"];
   EXPECT_LT(answer["arms"][1]["difference_to_unfrozen"]["mean_points"], -10) << answer["arms"];
-  EXPECT_EQ(answer["arms"][1]["verdict"], "not shown") << answer["arms"];
+  EXPECT_NE(answer["arms"][1]["verdict"], "non-inferior") << answer["arms"];
 }
 
 // The last third of the run trains what is left at a learning rate that has almost ended.
