@@ -9,13 +9,11 @@
 
 #include "analysis/ablation/pair_result.h"
 #include "analysis/ablation/predict/predict_run.h"
+#include "analysis/ablation/predicted_order.h"
 #include "analysis/ablation/run_ablation.h"
 #include "analysis/ablation/verdict.h"
 
 namespace frazil {
-
-// These words are said of an ablation whose control `shorter` is itself non-inferior to `unfrozen`.
-inline constexpr const char* kBroughtNothing = "freezing brought nothing here";
 
 struct ArmRow {
   Arm arm = Arm::kUnfrozen;
@@ -59,7 +57,8 @@ struct Ablation {
   std::optional<double> test_error_points;
   std::int64_t test_samples = 0;
   std::optional<bool> brought_nothing;  // none without a verdict on `shorter`
-  std::vector<PairResult> results;  // in the order of seeds, then arms
+  PredictedOrder order;                 // of the arms by their times
+  std::vector<PairResult> results;      // in the order of seeds, then arms
 };
 
 // Requires: margin > 0.
@@ -68,8 +67,5 @@ Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin
 
 // Returns "1 point", "0.5 points".
 std::string tell_points(double points);
-
-// Says in sentences what a reader has to know beside the rows.
-std::vector<std::string> list_notes(const Ablation& ablation);
 
 }  // namespace frazil

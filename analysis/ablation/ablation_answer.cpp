@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/ablation/ablation_notes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -155,6 +156,7 @@ std::string to_json(const Ablation& ablation) {
   }
   answer["freezing_brought_nothing"] =
       ablation.brought_nothing ? Json(*ablation.brought_nothing) : Json(nullptr);
+  answer["predicted_order"] = {{"pairs", ablation.order.pairs}, {"right", ablation.order.right}};
   answer["notes"] = list_notes(ablation);
   answer["arms"] = Json::array();
   for (const ArmRow& row : ablation.rows) answer["arms"].push_back(to_object(row));

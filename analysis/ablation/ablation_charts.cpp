@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "analysis/ablation/ablation_notes.h"
 #include "analysis/svg/svg_parts.h"
 
 namespace frazil {

@@ -10,6 +10,7 @@
 
 #include "analysis/ablation/ablation_answer.h"
 #include "analysis/ablation/ablation_charts.h"
+#include "analysis/ablation/ablation_notes.h"
 #include "analysis/html/html_parts.h"
 #include "analysis/svg/svg.h"
 #include "traces/freeze_trace.h"

@@ -82,7 +82,7 @@ struct PairResult {
   std::optional<double> foreign_cores = std::nullopt;  // that other programs kept busy, where known
   int transitions = 0;                                 // from plan to plan
   Duration transition_time{0};                         // of these, waiting for the planner included
-  std::int64_t cached = 0;  // features of samples that were stored
+  std::int64_t cached = 0;                             // features of samples that were stored
   // What the run predicts a transition to cost besides moving state, from its own measurement.
   TransitionOverhead overhead = {};
   std::string made_from = {};  // of controls alone: find_origin() when they were made

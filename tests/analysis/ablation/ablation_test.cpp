@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/ablation/ablation_answer.h"
+#include "analysis/ablation/ablation_notes.h"
 #include "tests/analysis/ablation/planted_runs.h"
 
 namespace frazil {

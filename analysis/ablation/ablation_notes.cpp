@@ -1,0 +1,166 @@
+#include "analysis/ablation/ablation_notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace frazil {
+namespace {
+
+std::vector<const PairResult*> results_of(const Ablation& ablation, Arm arm) {
+  std::vector<const PairResult*> found;
+  for (const PairResult& result : ablation.results) {
+    if (result.pair.arm == arm) found.push_back(&result);
+  }
+  return found;
+}
+
+// Names the runs beside which other programs were busy, of which there may be many.
+std::string tell_disturbed(const Ablation& ablation) {
+  constexpr std::size_t kMostNamed = 4;
+  std::size_t count = 0;
+  std::string named;
+  for (const PairResult& result : ablation.results) {
+    if (!is_disturbed(result) || ++count > kMostNamed) continue;
+    named += fmt::format("{}{} with seed {} ({:.2f})", named.empty() ? "" : ", ",
+                         facts_of(result.pair.arm).name, result.pair.seed, *result.foreign_cores);
+  }
+  if (count == 0) return "";
+  return fmt::format(
+      "other programs kept more than {} cores busy beside {} of {} runs, whose times may be too "
+      "long: {}{}",
+      kMostForeignCoresOfPair, count, ablation.results.size(), named,
+      count > kMostNamed ? ", ..." : "");
+}
+
+// Names the arms whose accuracy is that of `all` because their weights are.
+std::string tell_equal_weights(const Ablation& ablation) {
+  std::string names;
+  for (const ArmRow& row : ablation.rows) {
+    if (!row.has_weights_of_all) continue;
+    names += (names.empty() ? "" : ", ") + std::string(facts_of(row.arm).name);
+  }
+  if (names.empty()) return "";
+  return "with the weights of all under every seed, bit for bit, ended: " + names;
+}
+
+// Says where the devices were, unless they were threads of one process.
+std::string tell_devices(const AblationInputs& inputs) {
+  std::string told;
+  if (inputs.processes > 1) told = fmt::format("devices in {} processes", inputs.processes);
+  if (inputs.device == "cpu") return told;
+  told += fmt::format("{}devices are of kind {}", told.empty() ? "" : "; ", inputs.device);
+  return inputs.gpus.empty() ? told : fmt::format("{}: {}", told, inputs.gpus);
+}
+
+// Speaks of arms without freezing that were measured to be faster than the one that all are
+// compared with, which was chosen by prediction.
+std::string tell_faster_base(const Ablation& ablation) {
+  std::string names;
+  for (const ArmRow& row : ablation.rows) {
+    const bool rivals = row.arm == Arm::kOneDevice || row.arm == Arm::kDataParallel;
+    if (!rivals || !row.speed || row.speed->mean <= 1) continue;
+    names += fmt::format("{}{} ({:.3f}x)", names.empty() ? "" : ", ", facts_of(row.arm).name,
+                         row.speed->mean);
+  }
+  if (names.empty()) return "";
+  return "unfrozen is the best plan as predicted; measured to be faster: " + names;
+}
+
+bool freezes(const PairResult& result) {
+  return std::any_of(result.phases.begin(), result.phases.end(), [](const PairPhase& phase) {
+    return phase.mask.find('0') != std::string::npos;
+  });
+}
+
+// Says if the policy has frozen nothing under any seed.
+std::string tell_idle_policy(const Ablation& ablation) {
+  const std::vector<const PairResult*> all = results_of(ablation, Arm::kAll);
+  const bool some = std::any_of(all.begin(), all.end(),
+                                [](const PairResult* result) { return freezes(*result); });
+  return all.empty() || some ? "" : "the policy has frozen nothing: the arms differ by plans alone";
+}
+
+// Names the arms that may cache and never have.
+std::string tell_idle_caches(const Ablation& ablation) {
+  std::string names;
+  for (const ArmRow& row : ablation.rows) {
+    const std::vector<const PairResult*> own = results_of(ablation, row.arm);
+    if (!facts_of(row.arm).caches || own.empty()) continue;
+    if (std::any_of(own.begin(), own.end(), [](const PairResult* r) { return r->cached > 0; })) {
+      continue;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(facts_of(row.arm).name);
+  }
+  return names.empty() ? "" : "nothing was cached, since no cache paid, by: " + names;
+}
+
+// Says in how many pairs of arms the predicted order of their times is the measured one.
+std::string tell_order(const Ablation& ablation) {
+  const PredictedOrder& order = ablation.order;
+  if (order.pairs == 0) return "";
+  std::string told = fmt::format(
+      "of {} pairs of arms whose measured times differ by more than the noise {} were predicted in "
+      "that order",
+      order.pairs, order.right);
+  if (!order.wrong.empty()) {
+    told += fmt::format("; not, with the faster one first: {}", fmt::join(order.wrong, "; "));
+  }
+  return told;
+}
+
+void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
+  const std::string_view name = facts_of(row.arm).name;
+  if (!row.unfit.empty()) notes.push_back(fmt::format("{} does not fit: {}", name, row.unfit));
+  if (row.more_time_percent) {
+    notes.push_back(
+        fmt::format("{} trains for {:.2f} epochs in the mean, in {:.1f} % {} time than all, with a "
+                    "learning rate that ends with them",
+                    name, row.epochs, std::abs(*row.more_time_percent),
+                    *row.more_time_percent < 0 ? "less" : "more"));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> list_notes(const Ablation& ablation) {
+  std::vector<std::string> notes;
+  if (ablation.brought_nothing.value_or(false)) {
+    notes.push_back(fmt::format(
+        "{}: training for so few steps that it takes as long as all is itself non-inferior to "
+        "unfrozen (margin {})",
+        kBroughtNothing, tell_points(ablation.margin_points)));
+  }
+  if (ablation.seeds.size() < 2) {
+    notes.emplace_back(name_of(NonInferiority::kNoVerdict));
+  } else if (ablation.seeds.size() < kLeastSeeds) {
+    notes.push_back(
+        fmt::format("verdicts of {} seeds are a first look: with fewer than {} a spread is a guess",
+                    ablation.seeds.size(), kLeastSeeds));
+  }
+  if (ablation.asked_seeds &&
+      ablation.asked_seeds->asked > static_cast<int>(ablation.seeds.size())) {
+    notes.push_back(fmt::format("{} seeds, though the pilot's spread asks for {}",
+                                ablation.seeds.size(), ablation.asked_seeds->asked));
+  }
+  if (ablation.test_error_points) {
+    notes.push_back(fmt::format(
+        "an accuracy on {} test samples has a standard error of {:.2f} points by itself",
+        ablation.test_samples, *ablation.test_error_points));
+  }
+  if (!ablation.results.empty()) {
+    std::string devices = tell_devices(ablation.results.front().inputs);
+    if (!devices.empty()) notes.push_back(std::move(devices));
+  }
+  for (const ArmRow& row : ablation.rows) add_arm_notes(row, notes);
+  for (const auto& tell : {tell_faster_base, tell_idle_policy, tell_idle_caches, tell_order,
+                           tell_equal_weights, tell_disturbed}) {
+    if (std::string told = tell(ablation); !told.empty()) notes.push_back(std::move(told));
+  }
+  return notes;
+}
+
+}  // namespace frazil
