@@ -76,6 +76,7 @@ std::vector<NewFile> list_files(const Flags& flags, const Ablation& ablation) {
   if (const auto picture = optional_text(flags, "svg")) {
     files.push_back({*picture, draw_ablation(ablation, title)});
   }
+  if (const auto rows = optional_text(flags, "csv")) files.push_back({*rows, to_csv(ablation)});
   if (const auto pilot = optional_text(flags, "pilot-out")) {
     files.push_back({*pilot, to_json(make_pilot(ablation.results))});
   }

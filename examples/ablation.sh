@@ -29,9 +29,9 @@ say() { printf '\n== %s (%d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 measure() {
   [ -e "$1/cluster.json" ] || $frazil profile --run "$2" --devices 2 --memory-limit "$3" --quiet --out "$1/model.json" --cluster-out "$1/cluster.json"
 }
-# ablate FOLDER RUN OUT FLAG...: a folder for the runs, a page, a picture and a table.
+# ablate FOLDER RUN OUT FLAG...: a folder for the runs, a page, a picture, a row for each run, and a table.
 ablate() {
-  $frazil ablate --run "$2" --profile "$1/model.json" --cluster "$1/cluster.json" --out "$1/$3" --html "$1/$3.html" --svg "$1/$3.svg" "${@:4}" | tee "$1/$3.txt"
+  $frazil ablate --run "$2" --profile "$1/model.json" --cluster "$1/cluster.json" --out "$1/$3" --html "$1/$3.html" --svg "$1/$3.svg" --csv "$1/$3.csv" "${@:4}" | tee "$1/$3.txt"
 }
 
 say 'digits, devices of 8 MiB'

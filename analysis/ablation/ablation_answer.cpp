@@ -167,4 +167,19 @@ std::string to_json(const Ablation& ablation) {
   return answer.dump(2) + "\n";
 }
 
+std::string to_csv(const Ablation& ablation) {
+  std::string text =
+      "arm,seed,accuracy,loss,wall_time_ns,device_time_ns,steps,transitions,transition_time_ns,"
+      "foreign_cores,state_hash\n";
+  for (const PairResult& result : ablation.results) {
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", facts_of(result.pair.arm).name,
+                        result.pair.seed, result.accuracy, result.loss, result.wall.count(),
+                        result.device.count(), result.steps, result.transitions,
+                        result.transition_time.count(),
+                        result.foreign_cores ? fmt::format("{:.3f}", *result.foreign_cores) : "",
+                        result.state_hash);
+  }
+  return text;
+}
+
 }  // namespace frazil

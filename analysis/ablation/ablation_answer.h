@@ -17,5 +17,7 @@ std::string tell_verdict(const ArmRow& row);
 
 std::string to_text(const Ablation& ablation);  // the table and the notes
 std::string to_json(const Ablation& ablation);  // one object
+// Returns a row for each run, in the order of seeds and then arms, under a row of names.
+std::string to_csv(const Ablation& ablation);
 
 }  // namespace frazil

@@ -164,7 +164,7 @@ void refuse_other_folder(const fs::path& out) {
 
 void refuse_files_within(const fs::path& out, const Flags& flags) {
   const std::string folder = fs::weakly_canonical(out).string() + "/";
-  for (const char* const flag : {"html", "svg", "pilot-out"}) {
+  for (const char* const flag : {"html", "svg", "csv", "pilot-out"}) {
     const auto file = optional_text(flags, flag);
     if (!file || fs::weakly_canonical(*file).string().rfind(folder, 0) != 0) continue;
     refuse_flags(fmt::format("--{} {} within the folder of --out", flag, *file), "another place");
@@ -194,6 +194,7 @@ void add_ablation_flags(po::options_description& flags) {
        "with --device cuda: which GPUs, as 0,1; devices take them in turn; default: all")  //
       ("html", text_value("FILE"), "also a page with pictures")                            //
       ("svg", text_value("FILE"), "also a picture: speeds and differences of accuracy")    //
+      ("csv", text_value("FILE"), "also a row for each run: accuracy, times, state")       //
       ("title", text_value("TEXT"),
        "heading of page and picture: what was trained; default: Ablation")  //
       ("quiet", po::bool_switch(), "no progress");
@@ -230,7 +231,7 @@ AblationOrder read_ablation(const Flags& flags) {
   refuse_other_folder(out);
   refuse_files_within(out, flags);
   refuse_overwriting(named_files(flags, {"run", "profile", "cluster", "pilot"}),
-                     named_files(flags, {"html", "svg", "pilot-out"}));
+                     named_files(flags, {"html", "svg", "csv", "pilot-out"}));
   return order;
 }
 

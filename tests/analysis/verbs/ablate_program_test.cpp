@@ -299,7 +299,8 @@ TEST_F(AblateProgram, AnswersWhatWasPlanted) {
              " 0.70 4\n";
   }
   plant(lines);
-  const std::string flags = "--arms unfrozen,all,shorter --seeds 3 --html page.html ";
+  const std::string flags =
+      "--arms unfrozen,all,shorter --seeds 3 --html page.html --csv runs.csv ";
   Json answer = Json::parse(ablate(flags + "--json").out);
   EXPECT_EQ(answer["freezing_brought_nothing"], false);
   EXPECT_EQ(answer["arms"][1]["verdict"], "non-inferior");
@@ -333,6 +334,11 @@ TEST_F(AblateProgram, AnswersWhatWasPlanted) {
   const std::string dot = "m-2.5 0a2.5";
   EXPECT_EQ(read_text_file(folder_.path("one.svg")).find(dot), std::string::npos);
   EXPECT_NE(picture.find(dot), std::string::npos);
+  const std::string rows = read_text_file(folder_.path("runs.csv"));
+  EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 10);
+  EXPECT_EQ(rows.find("arm,seed,accuracy,loss,wall_time_ns,"), 0U) << rows;
+  EXPECT_NE(rows.find("\nall,2,0.892,1,4000000000,8000000000,4,0,0,,ab\n"), std::string::npos)
+      << rows;
   // A tighter margin, and the verdict is another; nothing runs for it.
   answer = Json::parse(ablate(flags + "--json --margin 0.5").out);
   EXPECT_EQ(answer["arms"][1]["verdict"], "inferior by more than the margin");
