@@ -62,7 +62,7 @@ std::string tell_place(const AblationInputs& inputs) {
 }
 
 std::string take_mask(const JsonCursor& mask) {
-  const std::string text = mask.text();
+  std::string text = mask.text();
   if (text.empty() || text.find_first_not_of("01") != std::string::npos) {
     mask.fail(mask.describe(), "a bit for each block");
   }

@@ -6,6 +6,7 @@
 #include "exec/checkpoint/stop_signals.h"
 #include "exec/train/processes/run_world.h"
 #include "exec/verbs/train_flags.h"
+#include "exec/verbs/verb_inputs.h"
 #include "planner/plan/commit_round.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/known_words.h"

@@ -1,5 +1,6 @@
 #include "exec/verbs/train_flags.h"
 
+#include "planner/named/run_plan.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/kernels_flag.h"
 #include "planner/verbs/known_words.h"

@@ -28,6 +28,7 @@ double weighted_median(std::vector<std::pair<double, double>> changes) {
 double common_change(const std::map<DeviceId, double>& changes) {
   if (changes.empty()) return 0;
   std::vector<double> sorted;
+  sorted.reserve(changes.size());
   for (const auto& [device, change] : changes) sorted.push_back(change);
   std::sort(sorted.begin(), sorted.end());
   const double low = sorted[(sorted.size() - 1) / 2];

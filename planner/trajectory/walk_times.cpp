@@ -17,6 +17,7 @@ namespace {
 
 std::vector<ForecastSegment> list_forecast(const std::vector<HeldSegment>& walk) {
   std::vector<ForecastSegment> forecast;
+  forecast.reserve(walk.size());
   for (const HeldSegment& held : walk) forecast.push_back(held.segment);
   return forecast;
 }
