@@ -17,15 +17,6 @@ constexpr double kPoints = 100;
 
 double to_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-// The results of an arm by seed, ascending.
-std::vector<const PairResult*> results_of(const std::vector<PairResult>& results, Arm arm) {
-  std::vector<const PairResult*> found;
-  for (const PairResult& result : results) {
-    if (result.pair.arm == arm) found.push_back(&result);
-  }
-  return found;
-}
-
 // Calls visit(of arm, of other) for each seed that both have.
 void for_each_pair(const std::vector<PairResult>& results, Arm arm, Arm other,
                    const std::function<void(const PairResult&, const PairResult&)>& visit) {
@@ -128,6 +119,14 @@ void add_comparisons(const std::vector<PairResult>& results, double margin, ArmR
 }
 
 }  // namespace
+
+std::vector<const PairResult*> results_of(const std::vector<PairResult>& results, Arm arm) {
+  std::vector<const PairResult*> found;
+  for (const PairResult& result : results) {
+    if (result.pair.arm == arm) found.push_back(&result);
+  }
+  return found;
+}
 
 Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin_points,
                 std::optional<SeedCount> asked_seeds) {

@@ -61,6 +61,9 @@ struct Ablation {
   std::vector<PairResult> results;      // in the order of seeds, then arms
 };
 
+// Returns the results of an arm in the order in which they stand.
+std::vector<const PairResult*> results_of(const std::vector<PairResult>& results, Arm arm);
+
 // Requires: margin > 0.
 Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin_points,
                 std::optional<SeedCount> asked_seeds);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/ablation/ablation_notes.h"
+#include "analysis/ablation/control_origin.h"
 #include "analysis/svg/svg_parts.h"
 
 namespace frazil {
@@ -24,14 +25,6 @@ double count_seconds(Duration time) { return std::chrono::duration<double>(time)
 
 std::string name_arm(Arm arm) { return std::string(facts_of(arm).name); }
 
-const PairResult* unfrozen_under(const Ablation& ablation, std::int64_t seed) {
-  const auto found = std::find_if(ablation.results.begin(), ablation.results.end(),
-                                  [seed](const PairResult& result) {
-                                    return result.pair == ArmSeed{Arm::kUnfrozen, seed};
-                                  });
-  return found == ablation.results.end() ? nullptr : &*found;
-}
-
 bool has_several_seeds(const Ablation& ablation) {
   return std::any_of(ablation.rows.begin(), ablation.rows.end(),
                      [](const ArmRow& row) { return row.seeds.size() > 1; });
@@ -44,7 +37,8 @@ std::vector<double> sample_pairs(const Ablation& ablation, Arm arm, const Value&
   if (!has_several_seeds(ablation)) return samples;
   for (const PairResult& result : ablation.results) {
     if (result.pair.arm != arm) continue;
-    if (const PairResult* const base = unfrozen_under(ablation, result.pair.seed)) {
+    const ArmSeed unfrozen{Arm::kUnfrozen, result.pair.seed};
+    if (const PairResult* const base = find_result(ablation.results, unfrozen)) {
       samples.push_back(value(result, *base));
     }
   }

@@ -10,14 +10,6 @@
 namespace frazil {
 namespace {
 
-std::vector<const PairResult*> results_of(const Ablation& ablation, Arm arm) {
-  std::vector<const PairResult*> found;
-  for (const PairResult& result : ablation.results) {
-    if (result.pair.arm == arm) found.push_back(&result);
-  }
-  return found;
-}
-
 // Names the runs beside which other programs were busy, of which there may be many.
 std::string tell_disturbed(const Ablation& ablation) {
   constexpr std::size_t kMostNamed = 4;
@@ -78,7 +70,7 @@ bool freezes(const PairResult& result) {
 
 // Says if the policy has frozen nothing under any seed.
 std::string tell_idle_policy(const Ablation& ablation) {
-  const std::vector<const PairResult*> all = results_of(ablation, Arm::kAll);
+  const std::vector<const PairResult*> all = results_of(ablation.results, Arm::kAll);
   const bool some = std::any_of(all.begin(), all.end(),
                                 [](const PairResult* result) { return freezes(*result); });
   return all.empty() || some ? "" : "the policy has frozen nothing: the arms differ by plans alone";
@@ -88,7 +80,7 @@ std::string tell_idle_policy(const Ablation& ablation) {
 std::string tell_idle_caches(const Ablation& ablation) {
   std::string names;
   for (const ArmRow& row : ablation.rows) {
-    const std::vector<const PairResult*> own = results_of(ablation, row.arm);
+    const std::vector<const PairResult*> own = results_of(ablation.results, row.arm);
     if (!facts_of(row.arm).caches || own.empty()) continue;
     if (std::any_of(own.begin(), own.end(), [](const PairResult* r) { return r->cached > 0; })) {
       continue;
