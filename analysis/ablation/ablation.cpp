@@ -118,6 +118,18 @@ void add_comparisons(const std::vector<PairResult>& results, double margin, ArmR
   if (row.over_shorter) row.beats_shorter = is_better(*row.over_shorter);
 }
 
+std::optional<FreezingGain> find_gain(const std::vector<ArmRow>& rows) {
+  const ArmRow* all = nullptr;
+  const ArmRow* control = nullptr;
+  for (const ArmRow& row : rows) {
+    if (row.verdict == NonInferiority::kNoVerdict) continue;
+    if (row.arm == Arm::kAll) all = &row;
+    if (row.arm == Arm::kShorter) control = &row;
+  }
+  if (all == nullptr || control == nullptr) return std::nullopt;
+  return judge_gain(control->verdict, all->verdict, all->beats_shorter.value_or(false));
+}
+
 }  // namespace
 
 std::vector<const PairResult*> results_of(const std::vector<PairResult>& results, Arm arm) {
@@ -154,11 +166,9 @@ Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin
       ablation.test_error_points =
           test_error(row.accuracy_percent / kPoints, own.front()->test_samples);
     }
-    if (row.arm == Arm::kShorter && row.verdict != NonInferiority::kNoVerdict) {
-      ablation.brought_nothing = row.verdict == NonInferiority::kShown;
-    }
     ablation.rows.push_back(std::move(row));
   }
+  ablation.gain = find_gain(ablation.rows);
   ablation.order = compare_order(ablation.results, runs.predicted);
   return ablation;
 }

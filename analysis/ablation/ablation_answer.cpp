@@ -154,8 +154,7 @@ std::string to_json(const Ablation& ablation) {
     answer["test_samples"] = ablation.test_samples;
     answer["test_error_points"] = *ablation.test_error_points;
   }
-  answer["freezing_brought_nothing"] =
-      ablation.brought_nothing ? Json(*ablation.brought_nothing) : Json(nullptr);
+  answer["freezing_brought"] = ablation.gain ? Json(name_of(*ablation.gain)) : Json(nullptr);
   answer["predicted_order"] = {{"pairs", ablation.order.pairs}, {"right", ablation.order.right}};
   answer["notes"] = list_notes(ablation);
   answer["arms"] = Json::array();

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "profiles/error.h"
+
 namespace frazil {
 namespace {
 
@@ -116,16 +118,48 @@ void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
   }
 }
 
+std::string explain_gain(FreezingGain gain, const Ablation& ablation) {
+  const std::string margin = tell_points(ablation.margin_points);
+  switch (gain) {
+    case FreezingGain::kNothing:
+      return fmt::format(
+          "{}: training for so few steps that it takes as long as all is itself non-inferior to "
+          "unfrozen (margin {})",
+          tell_gain(gain), margin);
+    case FreezingGain::kSomething:
+      return fmt::format(
+          "{}: all is non-inferior to unfrozen (margin {}) and better than shorter, which trains "
+          "unfrozen for as long and is not",
+          tell_gain(gain), margin);
+    case FreezingGain::kNotShown: {
+      const auto all = std::find_if(ablation.rows.begin(), ablation.rows.end(),
+                                    [](const ArmRow& row) { return row.arm == Arm::kAll; });
+      return fmt::format("{}: all is {} (margin {}), and {} than shorter, which trains unfrozen for "
+                         "as long",
+                         tell_gain(gain), name_of(all->verdict), margin,
+                         all->beats_shorter.value_or(false) ? "better" : "not shown to be better");
+    }
+  }
+  ENSURE(false, "unknown gain");
+}
+
 }  // namespace
+
+std::string_view tell_gain(FreezingGain gain) {
+  switch (gain) {
+    case FreezingGain::kNothing:
+      return "freezing brought nothing here";
+    case FreezingGain::kSomething:
+      return "freezing brought something here";
+    case FreezingGain::kNotShown:
+      return "not shown that freezing brings anything here";
+  }
+  ENSURE(false, "unknown gain");
+}
 
 std::vector<std::string> list_notes(const Ablation& ablation) {
   std::vector<std::string> notes;
-  if (ablation.brought_nothing.value_or(false)) {
-    notes.push_back(fmt::format(
-        "{}: training for so few steps that it takes as long as all is itself non-inferior to "
-        "unfrozen (margin {})",
-        kBroughtNothing, tell_points(ablation.margin_points)));
-  }
+  if (ablation.gain) notes.push_back(explain_gain(*ablation.gain, ablation));
   if (ablation.seeds.size() < 2) {
     notes.emplace_back(name_of(NonInferiority::kNoVerdict));
   } else if (ablation.seeds.size() < kLeastSeeds) {

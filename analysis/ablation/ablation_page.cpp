@@ -126,7 +126,7 @@ std::vector<Tile> list_tiles(const Ablation& ablation) {
         {"verdict", tell_verdict(row),
          fmt::format("margin {}, {} {}", tell_points(ablation.margin_points), row.difference->pairs,
                      row.difference->pairs == 1 ? "seed" : "seeds"),
-         ablation.brought_nothing.value_or(false) ? kBroughtNothing : ""});
+         ablation.gain ? std::string(tell_gain(*ablation.gain)) : ""});
   }
   return tiles;
 }

@@ -78,6 +78,24 @@ std::string_view name_of(NonInferiority verdict) {
   ENSURE(false, "unknown verdict");
 }
 
+std::string_view name_of(FreezingGain gain) {
+  switch (gain) {
+    case FreezingGain::kNothing:
+      return "nothing";
+    case FreezingGain::kSomething:
+      return "something";
+    case FreezingGain::kNotShown:
+      return "not shown";
+  }
+  ENSURE(false, "unknown gain");
+}
+
+FreezingGain judge_gain(NonInferiority control, NonInferiority all, bool beats_control) {
+  if (control == NonInferiority::kShown) return FreezingGain::kNothing;
+  const bool is_shown = all == NonInferiority::kShown && beats_control;
+  return is_shown ? FreezingGain::kSomething : FreezingGain::kNotShown;
+}
+
 NonInferiority judge_non_inferiority(const MeanEstimate& difference, double margin) {
   ENSURE(margin > 0, "a margin to give away");
   if (!difference.bounds) return NonInferiority::kNoVerdict;

@@ -63,6 +63,16 @@ NonInferiority judge_non_inferiority(const MeanEstimate& difference, double marg
 // two pairs.
 std::optional<bool> is_better(const MeanEstimate& difference_to_control);
 
+// What freezing has brought over training for less: the arm `all` against the control that stops as
+// soon as that has ended.
+enum class FreezingGain {
+  kNothing,    // the control is itself non-inferior
+  kSomething,  // it is not, and `all` is non-inferior and better than the control
+  kNotShown,
+};
+std::string_view name_of(FreezingGain gain);  // "nothing", "something", "not shown"
+FreezingGain judge_gain(NonInferiority control, NonInferiority all, bool beats_control);
+
 // How many seeds an ablation takes after a pilot: n = max(8, ceil(6.18 (s_d / margin)^2)), at most
 // 16. With 6.18 = (1.645 + 0.842)^2, an arm that gives nothing away is shown to be non-inferior in
 // four of five ablations, by the normal approximation (Chow, Shao & Wang 2008, 3.2).

@@ -40,8 +40,9 @@ TEST(Ablation, OfHarmlessFreezingIsNonInferiorAndBetterThanTheControl) {
   EXPECT_NEAR(all.speed->mean, 2, 1e-9);
   EXPECT_NEAR(all.speed->interval->low, 2, 1e-9);
   EXPECT_EQ(row_of(ablation, Arm::kShorter).verdict, NonInferiority::kInferior);
-  EXPECT_FALSE(ablation.brought_nothing.value());
-  EXPECT_EQ(to_text(ablation).find(kBroughtNothing), std::string::npos);
+  EXPECT_EQ(ablation.gain, FreezingGain::kSomething);
+  EXPECT_NE(to_text(ablation).find("freezing brought something here: all is non-inferior"),
+            std::string::npos);
   EXPECT_NE(to_text(ablation).find("non-inferior, better than shorter"), std::string::npos);
 }
 
@@ -55,7 +56,11 @@ TEST(Ablation, OfHarmfulFreezingIsInferior) {
   const Ablation ablation = sum_up_planted(planted);
   EXPECT_EQ(row_of(ablation, Arm::kAll).verdict, NonInferiority::kInferior);
   EXPECT_FALSE(row_of(ablation, Arm::kAll).beats_shorter.value());
-  EXPECT_FALSE(ablation.brought_nothing.value());
+  EXPECT_EQ(ablation.gain, FreezingGain::kNotShown);
+  EXPECT_NE(to_text(ablation).find("not shown that freezing brings anything here: all is inferior "
+                                   "by more than the margin (margin 1 point), and not shown to be "
+                                   "better than shorter"),
+            std::string::npos);
   // What is harmful to within one point is harmless to within five.
   EXPECT_EQ(row_of(sum_up_planted(planted, 5), Arm::kAll).verdict, NonInferiority::kShown);
 }
@@ -68,10 +73,10 @@ TEST(Ablation, WhoseControlIsAsGoodSaysThatFreezingBroughtNothing) {
     planted.add(Arm::kShorter, seed, 0.90, 5);
   }
   const Ablation ablation = sum_up_planted(planted);
-  EXPECT_TRUE(ablation.brought_nothing.value());
+  EXPECT_EQ(ablation.gain, FreezingGain::kNothing);
   EXPECT_NE(to_text(ablation).find("freezing brought nothing here"), std::string::npos);
   const auto answer = nlohmann::json::parse(to_json(ablation));
-  EXPECT_EQ(answer["freezing_brought_nothing"], true);
+  EXPECT_EQ(answer["freezing_brought"], "nothing");
   EXPECT_FALSE(row_of(ablation, Arm::kAll).beats_shorter.value());
 }
 
@@ -84,7 +89,7 @@ TEST(Ablation, OfOneSeedHasNoVerdictAndNoInterval) {
   EXPECT_NE(text.find("one seed: no verdict"), std::string::npos) << text;
   const auto all = nlohmann::json::parse(to_json(ablation))["arms"][1];
   EXPECT_EQ(all["arm"], "all");
-  EXPECT_TRUE(nlohmann::json::parse(to_json(ablation))["freezing_brought_nothing"].is_null());
+  EXPECT_TRUE(nlohmann::json::parse(to_json(ablation))["freezing_brought"].is_null());
   EXPECT_FALSE(all["speed_over_unfrozen"].contains("low"));
   EXPECT_FALSE(all["difference_to_unfrozen"].contains("low_points"));
 }

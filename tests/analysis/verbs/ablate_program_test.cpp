@@ -302,7 +302,7 @@ TEST_F(AblateProgram, AnswersWhatWasPlanted) {
   const std::string flags =
       "--arms unfrozen,all,shorter --seeds 3 --html page.html --csv runs.csv ";
   Json answer = Json::parse(ablate(flags + "--json").out);
-  EXPECT_EQ(answer["freezing_brought_nothing"], false);
+  EXPECT_EQ(answer["freezing_brought"], "something");
   EXPECT_EQ(answer["arms"][1]["verdict"], "non-inferior");
   EXPECT_EQ(answer["arms"][1]["beats_shorter"], true);
   EXPECT_EQ(answer["arms"][2]["verdict"], "inferior by more than the margin");
