@@ -56,9 +56,9 @@ struct Ablation {
   // Standard error in points of the accuracy of `unfrozen` for the size of the test part.
   std::optional<double> test_error_points;
   std::int64_t test_samples = 0;
-  std::optional<FreezingGain> gain;     // none without verdicts on `all` and `shorter`
-  PredictedOrder order;                 // of the arms by their times
-  std::vector<PairResult> results;      // in the order of seeds, then arms
+  std::optional<FreezingGain> gain;  // none without verdicts on `all` and `shorter`
+  PredictedOrder order;              // of the arms by their times
+  std::vector<PairResult> results;   // in the order of seeds, then arms
 };
 
 // Returns the results of an arm in the order in which they stand.

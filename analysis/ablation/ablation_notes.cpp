@@ -134,10 +134,11 @@ std::string explain_gain(FreezingGain gain, const Ablation& ablation) {
     case FreezingGain::kNotShown: {
       const auto all = std::find_if(ablation.rows.begin(), ablation.rows.end(),
                                     [](const ArmRow& row) { return row.arm == Arm::kAll; });
-      return fmt::format("{}: all is {} (margin {}), and {} than shorter, which trains unfrozen for "
-                         "as long",
-                         tell_gain(gain), name_of(all->verdict), margin,
-                         all->beats_shorter.value_or(false) ? "better" : "not shown to be better");
+      return fmt::format(
+          "{}: all is {} (margin {}), and {} than shorter, which trains unfrozen for "
+          "as long",
+          tell_gain(gain), name_of(all->verdict), margin,
+          all->beats_shorter.value_or(false) ? "better" : "not shown to be better");
     }
   }
   ENSURE(false, "unknown gain");
