@@ -158,8 +158,14 @@ std::string print_comparison(const OwnComparison& comparison) {
                         ratio(comparison.unfrozen().time, row.time), row.plans);
     if (row.parts) parts.emplace_back(row.name, *row.parts);
   }
-  text += fmt::format("  each cache holds the features of every sample, {:.0f} GB a host\n",
-                      static_cast<double>(comparison.cache_of_host.count) / 1e9);
+  text += fmt::format(
+      "  each cache holds the features of every sample, {:.0f} GB a host, which is taken to have "
+      "room\n"
+      "  GPipe and PipeTransformer are charged {:.1f} ms a layer for torchgpipe's interpreter, all "
+      "others "
+      "nothing; a\n  transition of Frazil the shortest gap that is published, {:.1f} s\n",
+      static_cast<double>(comparison.cache_of_host.count) / 1e9, to_ms(kLaunchOfALayer),
+      seconds(own_overhead().start));
   return text + judge(comparison) + print_parts(parts);
 }
 
