@@ -52,29 +52,29 @@ class JudgedRuns : public testing::Test {
 
 // PipeTransformer's own schedule, made for models that have been trained before: from scratch, a
 // third of twelve blocks keeps for good what 12 steps at a high learning rate have made of it.
-// Seen: 8.1 and 42.5 % against 80.6 and 81.1 %.
-TEST_F(JudgedRuns, ThatFreezeWhatHasNotLearntAreNotShownToBeAsGood) {
+// Seen: 36.6 % in place of 79.9 %, 43 points less (24 to 63), at 3.3 times the speed.
+TEST_F(JudgedRuns, ThatFreezeWhatHasNotLearntAreInferior) {
   Json run = digits_run(12, 32, 8, 1);
   run["optimizer"] = {
       {"kind", "adamw"}, {"learning_rate", 0.02}, {"weight_decay", 0.2}, {"schedule", "cosine"}};
   run["batch_size"] = 128;
   run["micro_batch_size"] = 64;
-  const Json answer = judge(run, "--seeds 2");
+  const Json answer = judge(run, "--seeds 8");
   expect_freezing(answer);
   EXPECT_GT(answer["arms"][0]["accuracy_percent"], 60) << answer["arms"];
   EXPECT_LT(answer["arms"][1]["difference_to_unfrozen"]["mean_points"], -10) << answer["arms"];
-  EXPECT_NE(answer["arms"][1]["verdict"], "non-inferior") << answer["arms"];
+  EXPECT_EQ(answer["arms"][1]["verdict"], "inferior by more than the margin") << answer["arms"];
 }
 
-// The last third of the run trains what is left at a learning rate that has almost ended.
-// Seen: 0.3 points less.
+// The last epoch trains what is left at a learning rate that has almost ended.
+// Seen: 97.1 % in place of 97.4 %, 0.3 points less (0.8 less to 0.3 more).
 TEST_F(JudgedRuns, ThatFreezeWhatHasLearntAreNonInferior) {
-  Json run = digits_run(4, 64, 6, 4);
+  Json run = digits_run(4, 64, 6, 5);
   run["optimizer"] = {
       {"kind", "adamw"}, {"learning_rate", 0.002}, {"weight_decay", 0.2}, {"schedule", "cosine"}};
   run["batch_size"] = 64;
   run["micro_batch_size"] = 32;
-  const Json answer = judge(run, "--seeds 3 --margin 3");
+  const Json answer = judge(run, "--seeds 8");
   expect_freezing(answer);
   EXPECT_GT(answer["arms"][0]["accuracy_percent"], 90) << answer["arms"];
   EXPECT_EQ(answer["arms"][1]["verdict"], "non-inferior") << answer["arms"];
