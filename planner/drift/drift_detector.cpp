@@ -144,6 +144,7 @@ bool DriftDetector::end_window() {
   steps_ = 0;
   ++(counts ? counted_ : excluded_);
   windows_ += counts ? 1 : 0;
+  if (counts) bursts_.begin_window();
   for (Quantity& quantity : quantities_) {
     const std::vector<double> steps = std::exchange(quantity.steps, {});
     const std::vector<double> own_steps = std::exchange(quantity.own_steps, {});
@@ -190,7 +191,7 @@ void DriftDetector::judge(Quantity& quantity, double value, double own) {
 void DriftDetector::count(Score& score, bool is_outside) {
   score.now = std::max(0, score.now + (is_outside ? 1 : -1));
   score.greatest = std::max(score.greatest, score.now);
-  if (score.now == 0) greatest_burst_ = std::max(greatest_burst_, std::exchange(score.greatest, 0));
+  if (score.now == 0 && score.greatest > 0) bursts_.add(std::exchange(score.greatest, 0));
 }
 
 void DriftDetector::learn(Quantity& quantity, double value, double own) {
@@ -205,7 +206,7 @@ void DriftDetector::learn(Quantity& quantity, double value, double own) {
 
 bool DriftDetector::has_drifted(const Quantity& quantity) const {
   return std::max(quantity.slower.now, quantity.faster.now) >=
-         std::max(kLeastScore, 2 * greatest_burst_);
+         std::max(kLeastScore, 2 * bursts_.greatest());
 }
 
 void DriftDetector::exclude_outside() {

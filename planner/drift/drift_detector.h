@@ -15,9 +15,10 @@
 // normal (find_drift_threshold has the sources). A score for each side, slower and faster, rises by
 // 1 with a window outside on that side and falls by 1 with any other, not below 0 (a cumulative sum
 // of signs; Page, Biometrika 41, 1954). A drift is told if a score reaches 6, and twice the
-// greatest score that has fallen back to 0 in the run. On a virtual machine windows are not
-// independent: what other guests do comes in bursts that look like a drift of 30 % for up to four
-// windows. A score outlasts one burst; two in a row it may not, unless the run has seen bursts.
+// greatest that has fallen back to 0 within the last 64 windows (burst_memory.h). On a virtual
+// machine windows are not independent: what other guests do comes in bursts that look like a drift
+// of 30 % for up to four windows. A score outlasts one burst; two in a row it may not, unless the
+// last 64 windows have had bursts.
 // What was outside joins the baseline when its score has fallen back to 0: it was noise.
 // Windows beside a foreign load of more than 0.05 cores are left out and counted. A drift that
 // begins before the baseline is there, or is slower than 64 windows, becomes part of it untold.
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "planner/drift/attribute_drift.h"
+#include "planner/drift/burst_memory.h"
 #include "planner/drift/step_costs.h"
 #include "profiles/units.h"
 
@@ -56,7 +58,7 @@ class DriftDetector {
   explicit DriftDetector(DriftRule rule) : rule_(rule) {}
 
   // Begins with a plan, whose costs these are predicted to be; forgets all of the plan before but
-  // the greatest score.
+  // the bursts.
   void begin(const StepCosts& predicted);
   // Begins a new baseline under the same plan.
   void restart() { begin(StepCosts(predicted_)); }
@@ -116,7 +118,7 @@ class DriftDetector {
   int windows_ = 0;  // that count, under this plan
   int counted_ = 0;
   int excluded_ = 0;
-  int greatest_burst_ = 0;          // the greatest score that has fallen back to 0, under all plans
+  BurstMemory bursts_;              // under all plans
   std::vector<double> thresholds_;  // by windows of a baseline; 0: not asked for yet
 };
 
