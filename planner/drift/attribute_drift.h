@@ -41,7 +41,6 @@ struct Drift {
   DriftFactors now;
   DriftFactors least;  // the ends of their intervals that are nearest to no change
   std::string what;    // "device 1 takes 1.30 x", "layer 3 takes 2.00 x"
-  int windows = 0;     // of the baseline
 };
 
 // Returns what has drifted on so many devices.

@@ -57,7 +57,6 @@ void DriftDetector::begin(const StepCosts& predicted) {
   quantities_.clear();
   steps_ = 0;
   is_quiet_ = true;
-  windows_ = 0;
   thresholds_.assign(kMostWindows + 1, 0);
   std::vector<Quantity> devices;
   for (std::size_t d = 0; d < predicted_.devices.size(); ++d) {
@@ -143,7 +142,6 @@ bool DriftDetector::end_window() {
   const bool counts = std::exchange(is_quiet_, true);
   steps_ = 0;
   ++(counts ? counted_ : excluded_);
-  windows_ += counts ? 1 : 0;
   if (counts) bursts_.begin_window();
   for (Quantity& quantity : quantities_) {
     const std::vector<double> steps = std::exchange(quantity.steps, {});
@@ -181,6 +179,7 @@ void DriftDetector::judge(Quantity& quantity, double value, double own) {
       std::abs(change) > std::max(noise_of(quantity, 1), kLeastDrift * (1 - quantity.share));
   count(quantity.slower, is_outside && change > 0);
   count(quantity.faster, is_outside && change < 0);
+  if (quantity.held.empty()) quantity.risen = bursts_.windows();
   quantity.held.emplace_back(value, own);
   if (std::max(quantity.slower.now, quantity.faster.now) > 0) return;
   for (const auto& [noise, own_noise] : std::exchange(quantity.held, {})) {
@@ -210,15 +209,19 @@ bool DriftDetector::has_drifted(const Quantity& quantity) const {
 }
 
 void DriftDetector::exclude_outside() {
+  int disturbed = 0;
+  for (const Quantity& quantity : quantities_) {
+    if (!has_drifted(quantity)) continue;
+    disturbed = std::max(disturbed, bursts_.windows() - quantity.risen + 1);
+  }
+  counted_ -= disturbed;
+  excluded_ += disturbed;
   for (Quantity& quantity : quantities_) {
     quantity.slower = {};
     quantity.faster = {};
     quantity.last.clear();
     quantity.held.clear();
   }
-  windows_ -= static_cast<int>(kLastWindows);
-  counted_ -= static_cast<int>(kLastWindows);
-  excluded_ += static_cast<int>(kLastWindows);
 }
 
 Drift DriftDetector::describe() {
@@ -233,9 +236,7 @@ Drift DriftDetector::describe() {
                        .noise = noise / (1 - quantity.share),
                        .is_outside = has_drifted(quantity)});
   }
-  Drift drift = attribute_drift(changes, static_cast<int>(predicted_.devices.size()));
-  drift.windows = windows_ - static_cast<int>(kLastWindows);
-  return drift;
+  return attribute_drift(changes, static_cast<int>(predicted_.devices.size()));
 }
 
 }  // namespace frazil

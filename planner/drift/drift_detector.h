@@ -65,7 +65,9 @@ class DriftDetector {
   // Takes a full step, perhaps without layers. Returns the drift if a score is high enough after
   // it. `foreign_cores`: none if unknown, which counts as none. Requires: a plan has begun.
   std::optional<Drift> add(const StepCosts& measured, std::optional<double> foreign_cores);
-  // Leaves out the windows that gave the last drift: they were found to be disturbed.
+  // Leaves out the windows that gave the drift just told, which were found to be disturbed: all
+  // since its score has risen from 0 (the longest, of several). All scores begin anew; what other
+  // quantities, without a score, have learned of these windows stays. Requires: no step since.
   void exclude_outside();
 
   int quantities() const { return static_cast<int>(quantities_.size()); }
@@ -95,6 +97,7 @@ class DriftDetector {
     double deviation = 0;
     // Values and own values since a score has risen from 0.
     std::vector<std::pair<double, double>> held = {};
+    int risen = 0;  // the first window of these
     Score slower = {};
     Score faster = {};
   };
@@ -115,7 +118,6 @@ class DriftDetector {
   std::vector<Quantity> quantities_;  // groups in a row: the devices, then each device's layers
   int steps_ = 0;                     // of the window so far
   bool is_quiet_ = true;
-  int windows_ = 0;  // that count, under this plan
   int counted_ = 0;
   int excluded_ = 0;
   BurstMemory bursts_;              // under all plans

@@ -204,6 +204,25 @@ TEST(DriftDetector, LeavesOutAndCountsWindowsBesideForeignLoad) {
   EXPECT_FALSE(find_drift(detector, steps, 276, 600));
 }
 
+// The score goes 1 2 3 4 5 4 5 6.
+TEST(DriftDetector, LeavesOutAllWindowsThatGaveADisturbedDrift) {
+  DriftDetector detector = begun();
+  Steps steps(13, 0.01);
+  ASSERT_FALSE(find_drift(detector, steps, 0, 198));
+  steps.device_factor[1] = 1.5;
+  ASSERT_FALSE(find_drift(detector, steps, 198, 213));
+  steps.device_factor[1] = 1;
+  ASSERT_FALSE(find_drift(detector, steps, 213, 216));
+  steps.device_factor[1] = 1.5;
+  const auto found = find_drift(detector, steps, 216, 240);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->first, 221);
+  EXPECT_EQ(detector.counted(), 74);
+  detector.exclude_outside();
+  EXPECT_EQ(detector.counted(), 66);
+  EXPECT_EQ(detector.excluded(), 8);
+}
+
 // The rule grants a thousandth of runs without drift. Of little noise it is the least drift that
 // counts, of much the threshold.
 TEST(DriftDetector, TellsADriftInAtMostOneOfAThousandRunsWithout) {
