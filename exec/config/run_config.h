@@ -64,7 +64,7 @@
 //   (exec/train/cache_admission.h), "always" whenever there is room. The rates are those of
 //   planner/transitions/feature_store.h unless "memory_bandwidth_bytes_per_second",
 //   "memory_latency_ns", "disk_bandwidth_bytes_per_second" and "disk_latency_ns" say otherwise.
-// - "drift": {"kind": "on", "window_steps": 3, "false_alarms": 0.001} watches what devices and layers
+// - "drift": {"kind": "on", "window_steps": 2, "false_alarms": 0.001} watches what devices and layers
 //   take against what they took when the plan began (planner/drift/drift_detector.h), and re-plans
 //   where that pays (exec/train/drift/drift_control.h). "false_alarms" is the share of runs without
 //   drift in which one may be told. Not for a batch that grows; in a run over processes or one that
@@ -96,7 +96,7 @@ class JsonCursor;
 struct DriftConfig {
   enum class Kind { kOff, kOn };
   Kind kind = Kind::kOff;
-  int window_steps = 3;
+  int window_steps = 2;
   double false_alarms = 0.001;
 
   bool is_on() const { return kind == Kind::kOn; }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kFirstWindows = 12;
 constexpr std::size_t kMostWindows = 64;
-constexpr int kLeastScore = 6;
+constexpr int kLeastScore = 8;
 // The windows whose median is told as the cost now.
 constexpr std::size_t kLastWindows = kLeastScore;
 // Of a normal distribution: the deviation over the median distance from the median (Hampel, JASA
@@ -35,7 +35,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 // Half of false_alarms goes to chance. A window is outside on a side with chance p; then a score is
-// at 6 with chance (p / (1 - p))^6 (the reflected walk, Feller I, XIV), which may be at most
+// at 8 with chance (p / (1 - p))^8 (the reflected walk, Feller I, XIV), which may be at most
 // false_alarms / 2 / (2 x quantities x windows of the run) by the union bound. The other half goes
 // to baselines that are quieter than their machine: the deviation is s x sqrt(f / c) at most, with
 // c the quantile of chi-square at false_alarms / 2 / quantities, of f = 0.37 (n - 1) degrees of

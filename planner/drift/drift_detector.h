@@ -5,7 +5,7 @@
 // device. Its value in a step is the logarithm of measured / predicted less the mean of that over
 // the quantities it stands beside (layers weighted by predicted time), so that what slows all
 // alike, and what the profile gets wrong of a plan, is none of it. Its value in a window of steps
-// is the median over the steps, which a step that was held up does not move.
+// is the median over the steps: of two their mean.
 // The first windows of a plan (12 to 64 of them) are the baseline: n values with median m, and s,
 // 1.4826 times the median of their distances from m, which a few windows that were held up do not
 // blow up (Hampel, JASA 69, 1974). A later value y is outside if
@@ -14,11 +14,14 @@
 // than about `false_alarms` of runs without drift have one told, if windows are independent and
 // normal (find_drift_threshold has the sources). A score for each side, slower and faster, rises by
 // 1 with a window outside on that side and falls by 1 with any other, not below 0 (a cumulative sum
-// of signs; Page, Biometrika 41, 1954). A drift is told if a score reaches 6, and twice the
+// of signs; Page, Biometrika 41, 1954). A drift is told if a score reaches 8, and twice the
 // greatest that has fallen back to 0 within the last 64 windows (burst_memory.h). On a virtual
 // machine windows are not independent: what other guests do comes in bursts that look like a drift
-// of 30 % for up to four windows. A score outlasts one burst; two in a row it may not, unless the
-// last 64 windows have had bursts.
+// of 30 % for up to 11 steps. A score of 8 windows of 2 steps outlasts one burst; two in a row it
+// may not, unless the last 64 windows have had bursts. It takes 16 or 17 steps, and 20 where a
+// window is lost and the drift begins with one. A score of 6 windows of 3 takes 18 to 20 and may
+// lose none within 20; in recorded noise it told fewer drifts in time, and more that were none
+// (docs/formats.md has the figures).
 // What was outside joins the baseline when its score has fallen back to 0: it was noise.
 // Windows beside a foreign load of more than 0.05 cores are left out and counted. A drift that
 // begins before the baseline is there, or is slower than 64 windows, becomes part of it untold.
@@ -43,7 +46,7 @@ inline constexpr double kMostCoresBesideWindow = 0.05;
 inline constexpr double kLeastDrift = 0.16;
 
 struct DriftRule {
-  int window_steps = 3;
+  int window_steps = 2;
   // The share of runs without drift in which a drift may be told, if windows are independent.
   double false_alarms = 0.001;
   Step run_steps = 1;  // the length of the run

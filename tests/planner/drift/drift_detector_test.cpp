@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -12,7 +13,7 @@
 namespace frazil {
 namespace {
 
-constexpr DriftRule kRule{.window_steps = 3, .false_alarms = 0.001, .run_steps = 2'000};
+constexpr DriftRule kRule{.window_steps = 2, .false_alarms = 0.001, .run_steps = 2'000};
 
 // Two devices of 6 ms with layers of 1, 2 and 3 ms each.
 StepCosts two_devices() {
@@ -68,9 +69,9 @@ DriftDetector begun() {
   return detector;
 }
 
-// Returns the chance that a score is 6 or more in the long run, where a window is outside with
+// Returns the chance that a score is 8 or more in the long run, where a window is outside with
 // chance p: the distribution of the score, window by window.
-double chance_of_six(double p) {
+double chance_of_eight(double p) {
   std::vector<double> chances(200);
   chances[0] = 1;
   for (int window = 0; window < 2'000; ++window) {
@@ -82,7 +83,7 @@ double chance_of_six(double p) {
     chances = next;
   }
   double chance = 0;
-  for (std::size_t score = 6; score < chances.size(); ++score) chance += chances[score];
+  for (std::size_t score = 8; score < chances.size(); ++score) chance += chances[score];
   return chance;
 }
 
@@ -91,7 +92,7 @@ double chance_of_six(double p) {
 // windows.
 double rate_of(double threshold, double chi_square) {
   const double normal = threshold / std::sqrt(37 / chi_square);
-  return 2 * 2 * chance_of_six(std::erfc(normal / std::sqrt(2)) / 2);
+  return 2 * 2 * chance_of_eight(std::erfc(normal / std::sqrt(2)) / 2);
 }
 
 // Quantiles of chi-square as printed tables have them, at 0.025 and 0.005.
@@ -155,29 +156,82 @@ TEST(DriftDetector, TellsNothingOfAHostThatIsSlowerAsAWhole) {
   EXPECT_FALSE(find_drift(detector, steps, 200, 2'000));
 }
 
-// The score reaches five.
-TEST(DriftDetector, TellsNothingOfFiveBadWindows) {
+// The score reaches seven.
+TEST(DriftDetector, TellsNothingOfSevenBadWindows) {
   DriftDetector detector = begun();
   Steps steps(9, 0.01);
-  ASSERT_FALSE(find_drift(detector, steps, 0, 198));
+  ASSERT_FALSE(find_drift(detector, steps, 0, 200));
   steps.device_factor[1] = 2;
-  EXPECT_FALSE(find_drift(detector, steps, 198, 213));
+  EXPECT_FALSE(find_drift(detector, steps, 200, 214));
   steps.device_factor[1] = 1;
-  EXPECT_FALSE(find_drift(detector, steps, 213, 600));
+  EXPECT_FALSE(find_drift(detector, steps, 214, 600));
 }
 
 TEST(DriftDetector, WaitsForTwiceTheWindowsOfTheGreatestBurst) {
   DriftDetector detector = begun();
   Steps steps(10, 0.01);
-  ASSERT_FALSE(find_drift(detector, steps, 0, 198));
+  ASSERT_FALSE(find_drift(detector, steps, 0, 200));
   steps.device_factor[1] = 2;
-  ASSERT_FALSE(find_drift(detector, steps, 198, 213));
+  ASSERT_FALSE(find_drift(detector, steps, 200, 214));
   steps.device_factor[1] = 1;
-  ASSERT_FALSE(find_drift(detector, steps, 213, 300));
+  ASSERT_FALSE(find_drift(detector, steps, 214, 300));
   steps.device_factor[1] = 1.3;
   const auto found = find_drift(detector, steps, 300, 400);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->first, 300 + 10 * kRule.window_steps - 1);
+  EXPECT_EQ(found->first, 300 + 14 * kRule.window_steps - 1);
+}
+
+// Device 1 takes twice as long for so many windows, and then as long as it did until the score is 0
+// again. Returns the step after.
+Step pass_burst(DriftDetector& detector, Steps& steps, Step first, int windows) {
+  const Step middle = first + windows * kRule.window_steps;
+  const Step end = middle + windows * kRule.window_steps;
+  steps.device_factor[1] = 2;
+  EXPECT_FALSE(find_drift(detector, steps, first, middle)) << "a burst of " << windows;
+  steps.device_factor[1] = 1;
+  EXPECT_FALSE(find_drift(detector, steps, middle, end));
+  return end;
+}
+
+// Bursts of 7 and 13 windows, after which a drift has to last 26. Returns the step after.
+Step pass_long_burst(DriftDetector& detector, Steps& steps) {
+  EXPECT_FALSE(find_drift(detector, steps, 0, 200));
+  const Step first = pass_burst(detector, steps, 200, 7);
+  return pass_burst(detector, steps, first, 13);
+}
+
+TEST(DriftDetector, ForgetsALongBurstAfterSixtyFourQuietWindows) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    DriftDetector detector = begun();
+    Steps steps(seed, 0.01);
+    const Step quiet = pass_long_burst(detector, steps);
+    const Step drifts = quiet + kBurstWindows * kRule.window_steps;
+    ASSERT_FALSE(find_drift(detector, steps, quiet, drifts));
+    steps.device_factor[1] = 1.3;
+    const auto found = find_drift(detector, steps, drifts, drifts + 100);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->first, drifts + 8 * kRule.window_steps - 1) << "as if there had been no burst";
+  }
+}
+
+// Of two such bursts the second ends in the last window for which the first is kept.
+TEST(DriftDetector, TellsNothingOfASecondLongBurstWithinSixtyFourWindows) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    DriftDetector detector = begun();
+    Steps steps(seed, 0.01);
+    const Step quiet = pass_long_burst(detector, steps);
+    const Step second = quiet + (kBurstWindows - 2 * 13) * kRule.window_steps;
+    ASSERT_FALSE(find_drift(detector, steps, quiet, second));
+    const Step after = pass_burst(detector, steps, second, 13);
+    EXPECT_EQ(after, quiet + kBurstWindows * kRule.window_steps);
+    // The second is kept as long from its own end on.
+    steps.device_factor[1] = 1.3;
+    const auto found = find_drift(detector, steps, after, after + 100);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->first, after + 26 * kRule.window_steps - 1);
+  }
 }
 
 // 17 % is the least that is told.
@@ -192,35 +246,66 @@ TEST(DriftDetector, TellsNothingOfADeviceThatIsATenthSlower) {
 TEST(DriftDetector, LeavesOutAndCountsWindowsBesideForeignLoad) {
   DriftDetector detector = begun();
   Steps steps(11, 0.01);
-  ASSERT_FALSE(find_drift(detector, steps, 0, 198));
+  ASSERT_FALSE(find_drift(detector, steps, 0, 200));
   steps.device_factor[1] = 1.5;
-  EXPECT_FALSE(find_drift(detector, steps, 198, 258, 0.06));
-  EXPECT_EQ(detector.excluded(), 20);
+  EXPECT_FALSE(find_drift(detector, steps, 200, 260, 0.06));
+  EXPECT_EQ(detector.excluded(), 30);
   // Windows that are found to be disturbed afterwards are left out as well.
-  ASSERT_TRUE(find_drift(detector, steps, 258, 276, 0.05));
+  ASSERT_TRUE(find_drift(detector, steps, 260, 276, 0.05));
   detector.exclude_outside();
-  EXPECT_EQ(detector.excluded(), 26);
+  EXPECT_EQ(detector.excluded(), 38);
   steps.device_factor[1] = 1;
   EXPECT_FALSE(find_drift(detector, steps, 276, 600));
 }
 
-// The score goes 1 2 3 4 5 4 5 6.
+// The score goes 1 2 3 4 5 4 5 6 7 8.
 TEST(DriftDetector, LeavesOutAllWindowsThatGaveADisturbedDrift) {
   DriftDetector detector = begun();
   Steps steps(13, 0.01);
-  ASSERT_FALSE(find_drift(detector, steps, 0, 198));
+  ASSERT_FALSE(find_drift(detector, steps, 0, 200));
   steps.device_factor[1] = 1.5;
-  ASSERT_FALSE(find_drift(detector, steps, 198, 213));
+  ASSERT_FALSE(find_drift(detector, steps, 200, 210));
   steps.device_factor[1] = 1;
-  ASSERT_FALSE(find_drift(detector, steps, 213, 216));
+  ASSERT_FALSE(find_drift(detector, steps, 210, 212));
   steps.device_factor[1] = 1.5;
-  const auto found = find_drift(detector, steps, 216, 240);
+  const auto found = find_drift(detector, steps, 212, 240);
   ASSERT_TRUE(found);
-  ASSERT_EQ(found->first, 221);
-  EXPECT_EQ(detector.counted(), 74);
+  ASSERT_EQ(found->first, 219);
+  EXPECT_EQ(detector.counted(), 110);
   detector.exclude_outside();
-  EXPECT_EQ(detector.counted(), 66);
-  EXPECT_EQ(detector.excluded(), 8);
+  EXPECT_EQ(detector.counted(), 100);
+  EXPECT_EQ(detector.excluded(), 10);
+}
+
+TEST(DriftDetector, LeavesOutAsManyWindowsAsADriftAfterABurstTook) {
+  DriftDetector detector = begun();
+  Steps steps(14, 0.01);
+  ASSERT_FALSE(find_drift(detector, steps, 0, 200));
+  const Step disturbed = pass_burst(detector, steps, 200, 7);
+  steps.device_factor[1] = 1.5;
+  ASSERT_TRUE(find_drift(detector, steps, disturbed, disturbed + 28));
+  EXPECT_EQ(detector.counted(), 128);
+  detector.exclude_outside();
+  EXPECT_EQ(detector.counted(), 114);
+  EXPECT_EQ(detector.excluded(), 14);
+}
+
+// A window of one step has layers in every second step only: eight of them are 15 windows.
+TEST(DriftDetector, LeavesOutTheWindowsBetweenThoseThatALayerWasReadIn) {
+  DriftDetector detector({.window_steps = 1, .false_alarms = 0.001, .run_steps = 2'000});
+  detector.begin(two_devices());
+  Steps steps(15, 0.01);
+  bool is_told = false;
+  for (Step step = 0; step < 115 && !is_told; ++step) {
+    if (step == 100) steps.layer_factor[3] = 1.8;
+    StepCosts costs = steps.take();
+    if (step % 2 == 1) costs.layers.clear();
+    is_told = detector.add(costs, 0).has_value();
+    ASSERT_EQ(is_told, step == 114);
+  }
+  detector.exclude_outside();
+  EXPECT_EQ(detector.counted(), 100);
+  EXPECT_EQ(detector.excluded(), 15);
 }
 
 // The rule grants a thousandth of runs without drift. Of little noise it is the least drift that
@@ -239,7 +324,8 @@ TEST(DriftDetector, TellsADriftInAtMostOneOfAThousandRunsWithout) {
 
 // The costs of steps of a run without drift, as bench_drift_run --record wrote them: the load by
 // other programs, the time of each device, and in every second step that of each layer. The first
-// line has the costs that were predicted.
+// line has the costs that were predicted. From step 263 on the run held another plan, whose layers
+// are not those of the first line: only devices are watched there.
 struct RecordedStep {
   double foreign_cores = 0;
   StepCosts costs;
@@ -278,8 +364,9 @@ struct Noise {
   std::size_t end = steps.size();
 };
 
-// The score and the least drift were chosen by the false alarms of the second half, which has most
-// of the bursts. No constant was changed for what the first half gave.
+// The score, the steps of a window and the least drift were chosen by the false alarms of the
+// second half, which has most of the bursts, and of the whole. No constant was changed for what the
+// first half gave.
 Noise first_half() {
   Noise noise;
   noise.end = noise.end / 2 + 1;
@@ -358,17 +445,17 @@ TEST(DriftDetector, TellsADriftInAtMostOneOfAThousandRunsOfRecordedNoise) {
 TEST(DriftDetector, TellsMostDriftsWithinTwentyStepsAndNoneElseInHeldOutNoise) {
   EXPECT_EQ(count_false_alarms(first_half(), 200), 0) << "seeds 1 to 200";
   const Power power = find_power(first_half());
-  EXPECT_GE(power.within_20, 130) << "of 200, seeds 1 to 200";
-  EXPECT_GE(power.within_40, 160);
+  EXPECT_GE(power.within_20, 145) << "of 200, seeds 1 to 200";
+  EXPECT_GE(power.within_40, 170);
   EXPECT_GE(power.within_200, 195);
 }
 
 // A quarter of these steps are left out beside other programs, and bursts hide a drift or delay it.
 TEST(DriftDetector, TellsDriftsLaterInNoiseThatIsFullOfBursts) {
-  EXPECT_LE(count_false_alarms(second_half(), 200), 2) << "seeds 1 to 200";
+  EXPECT_LE(count_false_alarms(second_half(), 200), 1) << "seeds 1 to 200";
   const Power power = find_power(second_half());
-  EXPECT_GE(power.within_20, 80) << "of 200, seeds 1 to 200";
-  EXPECT_GE(power.within_40, 130);
+  EXPECT_GE(power.within_20, 95) << "of 200, seeds 1 to 200";
+  EXPECT_GE(power.within_40, 140);
   EXPECT_GE(power.within_200, 190);
 }
 
@@ -399,6 +486,52 @@ TEST(DriftDetector, TellsDriftsInTheOrderOfTheRecording) {
   }
   EXPECT_GE(5 * within_20, 2 * runs) << within_20 << " of " << runs;
   EXPECT_GE(10 * ever, 9 * runs) << ever << " of " << runs;
+}
+
+// Counts the steps of [first, first + 20) that may count and in which the device takes at least so
+// much longer than the other one, as a logarithm, beside what is predicted.
+int count_slower(const Noise& noise, std::size_t first, std::size_t device, double least) {
+  int slower = 0;
+  for (std::size_t at = first; at < first + 20; ++at) {
+    const RecordedStep& taken = noise.steps[at];
+    const auto time = [&](std::size_t some) {
+      return static_cast<double>(taken.costs.devices[some].count());
+    };
+    if (taken.foreign_cores > kMostCoresBesideWindow) continue;
+    slower += std::log(time(device) / time(1 - device)) > least ? 1 : 0;
+  }
+  return slower;
+}
+
+// Why no rule that goes by such counts can tell 95 % of these drifts in 20 steps: it must not tell
+// of nine steps of 20, which the recording has without a drift, and of ten it has too few.
+TEST(DriftDetector, CannotTellNineteenOfTwentyDriftsWithinTwentyStepsOfRecordedNoise) {
+  const Noise noise;
+  int most = 0;
+  for (std::size_t at = noise.first; at + 20 <= noise.end; ++at) {
+    for (const std::size_t device : {0U, 1U}) {
+      most = std::max(most, count_slower(noise, at, device, kLeastDrift));
+    }
+  }
+  EXPECT_EQ(most, 9);
+  const double slowed = std::log(1.3);
+  const double everything = -1e9;
+  int starts = 0;
+  int countable = 0;
+  int visible[2] = {};
+  // Where draw_run's rows may begin: drifts do 20 steps later.
+  for (std::size_t at = noise.first; at < noise.first + (noise.end - noise.first - 60) / 2 * 2;
+       at += 2) {
+    ++starts;
+    countable += count_slower(noise, at + 20, 0, everything) > most ? 1 : 0;
+    for (const std::size_t device : {0U, 1U}) {
+      visible[device] += count_slower(noise, at + 20, device, kLeastDrift - slowed) > most ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(starts, 309);
+  EXPECT_EQ(countable, 253) << "81.9 %";
+  EXPECT_EQ(visible[0], 250) << "80.9 %";
+  EXPECT_EQ(visible[1], 248) << "80.3 %";
 }
 
 TEST(DriftDetector, HasNothingToTellOfOneDevice) {
