@@ -66,11 +66,31 @@ TEST_F(PredictedPairs, LeaveOutArmsThatDoNotFit) {
 }
 
 TEST_F(PredictedPairs, ChargeTransitionsAsTheRunHasMeasuredThem) {
-  result_.overhead = {.plan = microseconds{7}, .start = microseconds{50}};
-  const RecordedMasks masks = record_masks(result_, "result.json");
-  EXPECT_EQ(masks.overhead, result_.overhead);
+  // While all trains, one device lacks room for the model's 16 kB of parameters, gradients and
+  // optimizer state; with two blocks frozen it has room for the 10 kB that are left, and two
+  // replicas are faster than two stages. So the run changes plans once, whatever that costs.
+  cluster_ =
+      make_uniform_cluster(2, Bytes{14'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}});
+  base_.micro_batch_size = 4;
+  const auto predict_all = [&](const TransitionOverhead& overhead) {
+    result_.overhead = overhead;
+    return predict({Arm::kAll}).at(Arm::kAll);
+  };
+  const PredictedRun free = predict_all({});
+  ASSERT_EQ(free.times.transitions, 1);
+  EXPECT_EQ(free.walk.front().plan.pipelines.size(), 1U);
+  EXPECT_EQ(free.walk.back().plan.pipelines.size(), 2U);
+  EXPECT_GT(free.times.parts.transitions, kNoTime) << "state moves at the links' rate";
+  const PredictedRun charged = predict_all({.plan = microseconds{7}, .start = microseconds{50}});
+  EXPECT_EQ(charged.walk, free.walk);
+  EXPECT_EQ(charged.times.parts.transitions, free.times.parts.transitions + microseconds{57});
+  EXPECT_EQ(charged.total(), free.total() + microseconds{57});
+}
+
+TEST_F(PredictedPairs, PartTheRunWhereItsMaskChanges) {
   const std::vector<ForecastSegment> segments = {{0, 8, mask_of("1111")}, {8, 12, mask_of("0011")}};
-  EXPECT_EQ(masks.segments, segments) << "a plan that changes under one mask parts nothing";
+  EXPECT_EQ(record_masks(result_, "result.json").segments, segments)
+      << "a plan that changes under one mask parts nothing";
 }
 
 TEST_F(PredictedPairs, RefuseMasksOfOtherBlocks) {
