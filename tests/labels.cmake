@@ -140,6 +140,7 @@ set(thorough
   planner_prediction_tests/BoundsBruteForce
   planner_prediction_tests/IdleTime.SplitsEverySchedulesTimeAsNamesAndTimesOfItsActionsTell
   planner_properties_tests/ConcurrentPlans
+  planner_reproduce_tests/FixedSpace
   planner_reproduce_tests/OwnRuns
   planner_reproduce_tests/OwnTables
   planner_reproduce_tests/PipeTransformerReproduction.OwnPlansAreNeverSlowerAndTablesAreTheSameEveryTime

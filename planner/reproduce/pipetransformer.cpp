@@ -4,6 +4,7 @@
 
 #include "planner/reproduce/frazil_plans.h"
 #include "planner/reproduce/own_plans/own_tables.h"
+#include "planner/reproduce/own_plans/print_own.h"
 #include "planner/reproduce/pipetransformer_runs.h"
 #include "planner/reproduce/pipetransformer_tables.h"
 #include "planner/verbs/command_line.h"

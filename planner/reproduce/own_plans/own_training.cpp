@@ -9,8 +9,12 @@ namespace {
 
 constexpr int kParkHosts = 2;
 constexpr int kDevicesPerHost = 8;
-// Room for the features of every sample, as PipeTransformer's cache is taken to have.
-constexpr Bytes kRoom{std::int64_t{1} << 50};
+
+// Returns the tier that the hosts make together: each moves its share of the samples.
+CacheTier join_hosts(Bytes room, const Link& link) {
+  return {room * kParkHosts,
+          {link.latency / kParkHosts, BytesPerSecond{link.bandwidth.count * kParkHosts}}};
+}
 
 FreezeMask make_mask(const OwnTraining& training, int frozen) {
   const auto blocks = static_cast<int>(training.profile.blocks.size());
@@ -58,8 +62,10 @@ SearchOptions search_options(const OwnTraining& training) {
 }
 
 FeatureStore make_own_store(const OwnTraining& training) {
-  const Link link{Duration{0}, BytesPerSecond{training.cache_of_host.count * kParkHosts}};
-  return {.samples = training.samples, .memory = {kRoom, link}, .disk = {}};
+  const HostRoom& room = training.room_of_host;
+  return {.samples = training.samples,
+          .memory = join_hosts(room.memory, {Duration{0}, training.cache_of_host}),
+          .disk = join_hosts(room.disk, kDiskLink)};
 }
 
 TransitionOverhead own_overhead() { return {.start = halving_time(2)}; }

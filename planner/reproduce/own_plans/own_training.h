@@ -18,6 +18,14 @@
 
 namespace frazil {
 
+// What a host has for features. As everywhere in the planner (find_room of
+// planner/transitions/feature_store.h), memory or disk caches all samples of the host or none.
+struct HostRoom {
+  // Room for the features of every sample, as PipeTransformer's cache is taken to have.
+  Bytes memory{std::int64_t{1} << 50};
+  Bytes disk;  // read and written at kDiskLink
+};
+
 struct OwnTraining {
   std::string name;
   ModelProfile profile;  // made by planner/reproduce/rtx5000.h
@@ -28,6 +36,7 @@ struct OwnTraining {
   Bytes device_memory;       // what a device has, the context included
   // Each host's cache; that of PipeTransformer has 2.2 GB/s.
   BytesPerSecond cache_of_host = kMemoryLink.bandwidth;
+  HostRoom room_of_host = {};
 };
 
 // Returns the park with the training's devices. `rings` is that of make_rtx5000_cluster().

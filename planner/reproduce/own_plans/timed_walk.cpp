@@ -42,23 +42,14 @@ DeviceWork find_busiest(const SimulatedStep& step, std::size_t devices) {
       [](const DeviceWork& a, const DeviceWork& b) { return a.passes < b.passes; });
 }
 
-// Splits one step that reads features of depth `read` and writes those of depth `written`, each 0
-// for none.
-TimeParts time_cached_step(const OwnTraining& training, const HeldSegment& held, int read,
-                           int written) {
-  TimeParts parts = time_step(training, held.plan, held.segment.mask, read);
+// Splits one step that reads some features and writes others, each of depth 0 for none.
+TimeParts time_cached_step(const OwnTraining& training, const HeldSegment& held, HeldFeatures read,
+                           HeldFeatures written) {
+  TimeParts parts = time_step(training, held.plan, held.segment.mask, read.depth);
   const Duration reading = time_features(training, held.plan, read);
   parts.reading = std::max(kNoTime, reading - parts.total());
   parts.writing = time_features(training, held.plan, written);
   return parts;
-}
-
-Duration time_transition(const OwnTraining& training, const HeldSegment& from,
-                         const HeldSegment& to) {
-  const Cluster cluster = make_own_cluster(training, 1);
-  const Activity trained = find_activity(training.profile, from.segment.mask);
-  return price_transition(from.plan, to.plan, {training.profile, cluster}, trained, own_overhead())
-      .total;
 }
 
 }  // namespace
@@ -107,11 +98,18 @@ TimeParts time_step(const OwnTraining& training, const Plan& plan, const FreezeM
   return {.compute = busiest.passes, .updates = busiest.updates, .waits = waits};
 }
 
-Duration time_features(const OwnTraining& training, const Plan& plan, int depth) {
-  if (depth == 0) return kNoTime;
-  const auto of_sample = find_feature_bytes(training.profile, depth);
+Duration time_features(const OwnTraining& training, const Plan& plan, HeldFeatures features) {
+  if (features.depth == 0) return kNoTime;
+  const auto of_sample = find_feature_bytes(training.profile, features.depth);
   ENSURE(of_sample.has_value(), "features of some layers");
-  return transfer_time(make_own_store(training).memory, *of_sample, plan);
+  return transfer_time(make_own_store(training).tier(features.tier), *of_sample, plan);
+}
+
+Duration time_transition(const OwnTraining& training, const Plan& from, const Plan& to,
+                         const FreezeMask& trained) {
+  const Cluster cluster = make_own_cluster(training, 1);
+  const Activity activity = find_activity(training.profile, trained);
+  return price_transition(from, to, {training.profile, cluster}, activity, own_overhead()).total;
 }
 
 TimeParts time_walk(const OwnTraining& training, const std::vector<HeldSegment>& walk) {
@@ -120,15 +118,16 @@ TimeParts time_walk(const OwnTraining& training, const std::vector<HeldSegment>&
   for (std::size_t k = 0; k < walk.size(); ++k) {
     const HeldSegment& held = walk[k];
     if (k > 0 && !(walk[k - 1].plan == held.plan)) {
-      parts.transitions += time_transition(training, walk[k - 1], held);
+      parts.transitions +=
+          time_transition(training, walk[k - 1].plan, held.plan, walk[k - 1].segment.mask);
     }
-    const int depth = held.cache.features.depth;
     const Step fills = std::min(held.cache.left, held.segment.steps);
     if (fills > 0) {
-      parts += time_cached_step(training, held, held.cache.source.depth, depth) * fills;
+      parts += time_cached_step(training, held, held.cache.source, held.cache.features) * fills;
     }
     if (fills < held.segment.steps) {
-      parts += time_cached_step(training, held, depth, 0) * (held.segment.steps - fills);
+      parts +=
+          time_cached_step(training, held, held.cache.features, {}) * (held.segment.steps - fills);
     }
   }
   return parts;

@@ -32,7 +32,10 @@ struct TimeParts {
 TimeParts time_step(const OwnTraining& training, const Plan& plan, const FreezeMask& mask,
                     int depth);
 // Returns the time that one step of the plan spends on reading, or on writing, these features.
-Duration time_features(const OwnTraining& training, const Plan& plan, int depth);
+Duration time_features(const OwnTraining& training, const Plan& plan, HeldFeatures features);
+// Returns the time of a transition; `trained`: the mask until then.
+Duration time_transition(const OwnTraining& training, const Plan& from, const Plan& to,
+                         const FreezeMask& trained);
 // Times the whole walk. Requires: every plan can hold the caches that it has.
 TimeParts time_walk(const OwnTraining& training, const std::vector<HeldSegment>& walk);
 

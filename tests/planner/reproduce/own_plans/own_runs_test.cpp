@@ -63,11 +63,32 @@ TEST(OwnRuns, BeatFixedPlansWhereOneDeviceHasLittleRoom) {
   EXPECT_GE(runs.elastic.parts.transitions, halving_time(2) * runs.elastic.transitions);
 }
 
+TEST(OwnRuns, HostsWithoutRoomInMemoryCacheOnDiskOrNothing) {
+  OwnTraining training = vision_training();
+  const Duration in_memory = plan_own_runs(training).elastic.parts.total();
+  // The features take 387.6 GB a host: one that lacks a gigabyte of that caches none of them.
+  training.room_of_host = {.memory = Bytes{387'000'000'000}, .disk = {}};
+  const OwnRun uncached = plan_own_runs(training).elastic;
+  EXPECT_EQ(uncached.parts.reading + uncached.parts.writing, kNoTime);
+  training.room_of_host.disk = Bytes{388'000'000'000};
+  const OwnRun on_disk = plan_own_runs(training).elastic;
+  EXPECT_GT(on_disk.parts.writing, kNoTime);
+  EXPECT_LT(in_memory, on_disk.parts.total());
+  EXPECT_LT(on_disk.parts.total(), uncached.parts.total());
+  const Cluster cluster = make_own_cluster(training, 1);
+  const PlannedTrajectory planned =
+      plan_trajectory({training.profile, cluster}, list_segments(training),
+                      {.search = search_options(training),
+                       .overhead = own_overhead(),
+                       .store = make_own_store(training)});
+  EXPECT_EQ(on_disk.parts.total(), planned.best.total + start_time());
+}
+
 TEST(OwnRuns, ASlowerCacheTakesLonger) {
   OwnTraining training = vision_training();
-  const Duration fast = plan_elastic(training).parts.total();
+  const Duration fast = plan_own_runs(training).elastic.parts.total();
   training.cache_of_host = kCacheOfAHost;
-  EXPECT_GT(plan_elastic(training).parts.total(), fast);
+  EXPECT_GT(plan_own_runs(training).elastic.parts.total(), fast);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/reproduce/own_plans/print_own.h"
 #include "tests/support/golden.h"
 
 namespace frazil {
@@ -39,6 +40,21 @@ TEST(OwnTables, PassThePublishedSpeedUpOverTheBestPlanThatNeverFreezes) {
     for (const auto& [part, time] : row.at("parts").items()) sum += time.get<std::int64_t>();
     EXPECT_EQ(sum, row.at("time_ns"));
   }
+}
+
+TEST(OwnTables, HostsWithLessRoomThanTheFeaturesTakeAreSlower) {
+  const auto own = nlohmann::json::parse(own_json(comparison(), cases()));
+  const auto& hosts = own.at("hosts");
+  ASSERT_EQ(hosts.size(), 4U);
+  EXPECT_GT(own.at("cache_of_host_bytes"), hosts.at(1).at("memory_bytes"));
+  for (const std::size_t h : {1, 2}) {
+    // Memory holds all features or none, so any less room is none.
+    EXPECT_EQ(hosts.at(h).at("time_ns"), hosts.at(1).at("time_ns"));
+    EXPECT_EQ(hosts.at(h).at("parts").at("cache_written_ns"), 0);
+    EXPECT_GT(hosts.at(h).at("time_ns"), own.at("rows").at(3).at("time_ns"));
+  }
+  EXPECT_GT(hosts.at(3).at("time_ns"), own.at("rows").at(4).at("time_ns"));
+  EXPECT_GT(hosts.at(0).at("time_ns"), hosts.at(1).at("time_ns"));
 }
 
 TEST(OwnTables, TheElasticPipelineDoublesTheBestFixedPlanWhereTheModelFitsNoDevice) {

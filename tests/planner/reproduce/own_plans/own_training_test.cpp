@@ -49,6 +49,13 @@ TEST(OwnTraining, ItsCacheIsThatOfTwoHosts) {
   EXPECT_EQ(make_own_store(training).memory.link.bandwidth, BytesPerSecond{16'000'000'000});
   training.cache_of_host = kCacheOfAHost;
   EXPECT_EQ(make_own_store(training).memory.link.bandwidth, BytesPerSecond{4'400'000'000});
+  EXPECT_EQ(make_own_store(training).disk.limit, Bytes{});
+  training.room_of_host = {.memory = Bytes{1000}, .disk = Bytes{3000}};
+  const FeatureStore store = make_own_store(training);
+  EXPECT_EQ(store.memory.limit, Bytes{2000});
+  EXPECT_EQ(store.disk.limit, Bytes{6000});
+  // Each host reads its half of the records from its own drive.
+  EXPECT_EQ(store.disk.link, (Link{kDiskLink.latency / 2, BytesPerSecond{2'000'000'000}}));
 }
 
 }  // namespace

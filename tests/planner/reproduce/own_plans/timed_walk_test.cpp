@@ -81,11 +81,12 @@ TEST(TimedWalk, PartsOfAStepAddUpToIt) {
 
 TEST(TimedWalk, FeaturesPassThroughTheMemoryOfBothHosts) {
   OwnTraining training = small_training();
-  EXPECT_EQ(time_features(training, plan_of(1), 0), kNoTime);
+  EXPECT_EQ(time_features(training, plan_of(1), {}), kNoTime);
   // 16 samples of 10 bytes at 2 x 8 GB/s.
-  EXPECT_EQ(time_features(training, plan_of(1), 4), nanoseconds{10});
+  EXPECT_EQ(time_features(training, plan_of(1), {.depth = 4}), nanoseconds{10});
   training.cache_of_host = kCacheOfAHost;
-  EXPECT_EQ(time_features(training, plan_of(1), 4), nanoseconds{37}) << "160 / 4.4, rounded up";
+  EXPECT_EQ(time_features(training, plan_of(1), {.depth = 4}), nanoseconds{37})
+      << "160 / 4.4, rounded up";
 }
 
 TEST(TimedWalk, FillsForAnEpochAndThenReads) {
