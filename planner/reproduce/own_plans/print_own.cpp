@@ -108,11 +108,11 @@ std::string print_comparison(const OwnComparison& comparison) {
       "room\n",
       gigabytes(comparison.cache_of_host));
   text += print_hosts(comparison, width);
-  text += fmt::format(
-      "  GPipe and PipeTransformer are charged {:.1f} ms a layer for torchgpipe's interpreter, all "
-      "others "
-      "nothing; a\n  transition of Frazil the shortest gap that is published, {:.1f} s\n",
-      to_ms(kLaunchOfALayer), seconds(own_overhead().start));
+  text += fmt::format("  GPipe and PipeTransformer are charged {:.1f} ms a layer for torchgpipe's ",
+                      to_ms(kLaunchOfALayer));
+  text += "interpreter, all others nothing; a\n  transition of Frazil ";
+  text +=
+      fmt::format("the shortest gap that is published, {:.1f} s\n", seconds(own_overhead().start));
   return text + judge(comparison) + print_parts(parts);
 }
 
