@@ -95,6 +95,7 @@ void add_prediction(const PredictedRuns& predicted, ArmRow& row) {
   const auto own = predicted.find(row.arm);
   if (own == predicted.end()) return;
   row.predicted = own->second;
+  if (row.arm == Arm::kShorter) return;  // whose steps follow from what was measured
   const double seconds = to_seconds(own->second.total());
   if (row.has_run() && row.wall_seconds > 0) {
     row.prediction_error_percent = kPoints * (seconds - row.wall_seconds) / row.wall_seconds;

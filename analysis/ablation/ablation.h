@@ -41,6 +41,7 @@ struct ArmRow {
   bool has_weights_of_all = false;
   // Seeds of the runs beside which other programs kept more than kMostForeignCoresOfPair busy.
   std::vector<std::int64_t> disturbed;
+  // The last two are not said of `shorter`, whose length follows from the measured time of `all`.
   std::optional<PredictedRun> predicted;
   std::optional<double> predicted_speed;           // over the prediction of `unfrozen`
   std::optional<double> prediction_error_percent;  // 100 (predicted - measured) / measured time

@@ -155,7 +155,9 @@ std::string to_json(const Ablation& ablation) {
     answer["test_error_points"] = *ablation.test_error_points;
   }
   answer["freezing_brought"] = ablation.gain ? Json(name_of(*ablation.gain)) : Json(nullptr);
-  answer["predicted_order"] = {{"pairs", ablation.order.pairs}, {"right", ablation.order.right}};
+  answer["predicted_order"] = {{"compared", ablation.order.compared},
+                               {"pairs", ablation.order.pairs},
+                               {"right", ablation.order.right}};
   answer["notes"] = list_notes(ablation);
   answer["arms"] = Json::array();
   for (const ArmRow& row : ablation.rows) answer["arms"].push_back(to_object(row));

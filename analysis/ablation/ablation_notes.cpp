@@ -95,11 +95,16 @@ std::string tell_idle_caches(const Ablation& ablation) {
 // Says in how many pairs of arms the predicted order of their times is the measured one.
 std::string tell_order(const Ablation& ablation) {
   const PredictedOrder& order = ablation.order;
-  if (order.pairs == 0) return "";
+  if (order.compared == 0) return "";
+  if (order.pairs == 0) {
+    return fmt::format(
+        "0 of {} pairs of arms differ by more than the noise: nothing is said of their order",
+        order.compared);
+  }
   std::string told = fmt::format(
-      "of {} pairs of arms whose measured times differ by more than the noise {} were predicted in "
-      "that order",
-      order.pairs, order.right);
+      "of {} pairs of arms whose measured times differ by more than the noise (of {} in all) {} "
+      "were predicted in that order",
+      order.pairs, order.compared, order.right);
   if (!order.wrong.empty()) {
     told += fmt::format("; not, with the faster one first: {}", fmt::join(order.wrong, "; "));
   }

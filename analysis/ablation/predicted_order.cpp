@@ -28,9 +28,12 @@ PredictedOrder compare_order(const std::vector<PairResult>& results,
                              const PredictedRuns& predicted) {
   PredictedOrder order;
   for (auto one = predicted.begin(); one != predicted.end(); ++one) {
+    if (one->first == Arm::kShorter) continue;
     for (auto other = std::next(one); other != predicted.end(); ++other) {
+      if (other->first == Arm::kShorter) continue;
       const auto ratio = compare(results, one->first, other->first);
       if (!ratio || !ratio->interval) continue;
+      ++order.compared;
       const bool is_slower = ratio->interval->low > 1;
       if (!is_slower && ratio->interval->high >= 1) continue;
       const auto& [faster, slower] = is_slower ? std::pair(*other, *one) : std::pair(*one, *other);

@@ -163,6 +163,44 @@ TEST(Ablation, LaysPredictionsBesideWhatWasMeasured) {
   EXPECT_NE(to_text(ablation).find("+20.0%"), std::string::npos);
 }
 
+// 10 and 10.1 s, give or take half a second.
+TEST(Ablation, SaysNothingOfTheOrderOfArmsWithinTheNoise) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2, 3, 4}) {
+    planted.add(Arm::kUnfrozen, seed, 0.5, 10 + (seed % 2 == 0 ? 0.5 : -0.5));
+    planted.add(Arm::kAll, seed, 0.5, 10.1 - (seed % 2 == 0 ? 0.5 : -0.5));
+  }
+  AblationRuns runs = planted.runs();
+  runs.predicted[Arm::kUnfrozen].times.parts.steps = std::chrono::seconds(9);
+  runs.predicted[Arm::kAll].times.parts.steps = std::chrono::seconds(6);
+  const std::string text = to_text(sum_up(planted.request(), std::move(runs), 1, std::nullopt));
+  EXPECT_NE(text.find("0 of 1 pairs of arms differ by more than the noise: nothing is said of "
+                      "their order\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("in that order"), std::string::npos) << text;
+}
+
+TEST(Ablation, SaysNoErrorOfTheControlWhoseLengthWasMeasured) {
+  PlantedRuns planted;
+  for (const std::int64_t seed : {1, 2}) {
+    planted.add(Arm::kUnfrozen, seed, 0.5, 10);
+    planted.add(Arm::kAll, seed, 0.5, 5);
+    planted.add(Arm::kShorter, seed, 0.5, 5);
+  }
+  AblationRuns runs = planted.runs();
+  for (const Arm arm : {Arm::kUnfrozen, Arm::kAll, Arm::kShorter}) {
+    runs.predicted[arm].times.parts.steps = std::chrono::seconds(7);
+  }
+  const Ablation ablation = sum_up(planted.request(), std::move(runs), 1, std::nullopt);
+  const ArmRow& control = row_of(ablation, Arm::kShorter);
+  EXPECT_TRUE(control.predicted.has_value());
+  EXPECT_FALSE(control.prediction_error_percent.has_value());
+  EXPECT_FALSE(control.predicted_speed.has_value());
+  EXPECT_TRUE(row_of(ablation, Arm::kAll).prediction_error_percent.has_value());
+  EXPECT_EQ(ablation.order.compared, 1);
+}
+
 TEST(Ablation, NamesArmsThatDoNotFitAndRunsThatWereDisturbed) {
   PlantedRuns planted;
   for (const std::int64_t seed : {1, 2}) planted.add(Arm::kUnfrozen, seed, 0.5, 10);
