@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
+#include "planner/prediction/answer_parts.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -62,6 +64,20 @@ std::string tell_faster_base(const Ablation& ablation) {
   }
   if (names.empty()) return "";
   return "unfrozen is the best plan as predicted; measured to be faster: " + names;
+}
+
+// Says by which versions of Frazil the runs were made, if not all by the same.
+std::string tell_versions(const Ablation& ablation) {
+  std::map<std::string, std::int64_t> runs;
+  for (const PairResult& result : ablation.results) {
+    ++runs[result.frazil_version.empty() ? "an unknown version" : result.frazil_version];
+  }
+  if (runs.size() < 2) return "";
+  std::string told;
+  for (const auto& [version, count] : runs) {
+    told += fmt::format("{}{} ({})", told.empty() ? "" : ", ", version, count_of(count, "run"));
+  }
+  return "runs of several versions of Frazil stand beside each other: " + told;
 }
 
 bool freezes(const PairResult& result) {
@@ -189,7 +205,7 @@ std::vector<std::string> list_notes(const Ablation& ablation) {
   }
   for (const ArmRow& row : ablation.rows) add_arm_notes(row, notes);
   for (const auto& tell : {tell_faster_base, tell_idle_policy, tell_idle_caches, tell_order,
-                           tell_equal_weights, tell_disturbed}) {
+                           tell_equal_weights, tell_versions, tell_disturbed}) {
     if (std::string told = tell(ablation); !told.empty()) notes.push_back(std::move(told));
   }
   return notes;

@@ -154,15 +154,18 @@ bool is_disturbed(const PairResult& result) {
 }
 
 std::string to_json(const PairResult& result) {
+  std::string given = place_text(result.inputs);
+  if (!result.frazil_version.empty()) {
+    given += fmt::format("  \"frazil_version\": {},\n", json_string(result.frazil_version));
+  }
   std::string text = fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"arm\": \"{}\",\n  \"seed\": {},\n"
       "  \"run_hash\": \"{}\",\n  \"profile_hash\": \"{}\",\n  \"cluster_hash\": \"{}\",\n{}"
       "  \"wall_time_ns\": {},\n  \"device_time_ns\": {},\n  \"cluster_time_ns\": {},\n"
       "  \"process_time_ns\": {},\n",
       kResultFormat, kResultVersion, facts_of(result.pair.arm).name, result.pair.seed,
-      result.inputs.run_hash, result.inputs.profile_hash, result.inputs.cluster_hash,
-      place_text(result.inputs), result.wall.count(), result.device.count(), result.cluster.count(),
-      result.process.count());
+      result.inputs.run_hash, result.inputs.profile_hash, result.inputs.cluster_hash, given,
+      result.wall.count(), result.device.count(), result.cluster.count(), result.process.count());
   text += fmt::format(
       "  \"accuracy\": {},\n  \"loss\": {},\n  \"test_samples\": {},\n  \"steps\": {},\n"
       "  \"epochs\": {},\n  \"state_hash\": {},\n",
@@ -194,6 +197,9 @@ PairResult parse_pair_result(std::string_view text, const std::string& file) {
                    .profile_hash = fields.required("profile_hash").text(),
                    .cluster_hash = fields.required("cluster_hash").text()};
   parse_place(fields, result.inputs);
+  if (const auto version = fields.optional("frazil_version")) {
+    result.frazil_version = version->text();
+  }
   const JsonCursor wall = fields.required("wall_time_ns");
   result.wall = Duration{wall.integer(1, kMostNumber)};
   result.device = take_time(fields, "device_time_ns");

@@ -5,7 +5,7 @@
 // clang-format off
 //   {"format": "frazil.ablation_result", "version": 1, "arm": "all", "seed": 1,
 //    "run_hash": "..", "profile_hash": "..", "cluster_hash": "..",
-//    "processes"?: 2, "device"?: "cuda", "gpus"?: "0,1",
+//    "processes"?: 2, "device"?: "cuda", "gpus"?: "0,1", "frazil_version"?: "0.9.0",
 //    "wall_time_ns": 0, "device_time_ns": 0, "cluster_time_ns": 0, "process_time_ns": 0,
 //    "accuracy": 0.5, "loss": 0.5, "test_samples": 360, "steps": 900, "epochs": 20,
 //    "state_hash": "..", "foreign_cores"?: 0.01, "transitions": 2, "transition_time_ns": 0,
@@ -67,6 +67,7 @@ struct PairPoint {
 struct PairResult {
   ArmSeed pair;
   AblationInputs inputs;
+  std::string frazil_version = {};  // of the programs that made it; empty: older than this key
   // From the first step to the last with transitions, filling the cache, decisions, asking the
   // planner, and validation where a decision reads it; not with the evaluation of test samples.
   Duration wall{0};

@@ -151,6 +151,7 @@ class AblationRunner {
     PairResult result =
         read_trained(pair, files, static_cast<int>(request_.cluster.devices.size()));
     result.inputs = request_.inputs;
+    result.frazil_version = FRAZIL_VERSION;
     result.epochs = request_.base.epochs;
     result.process = std::chrono::steady_clock::now() - start;
     result.made_from = find_origin(pair, runs_.results).value();

@@ -201,6 +201,22 @@ TEST(Ablation, SaysNoErrorOfTheControlWhoseLengthWasMeasured) {
   EXPECT_EQ(ablation.order.compared, 1);
 }
 
+TEST(Ablation, TellsRunsOfSeveralVersionsApart) {
+  PlantedRuns planted;
+  planted.add(Arm::kUnfrozen, 1, 0.5, 10);
+  planted.add(Arm::kUnfrozen, 2, 0.5, 10);
+  const std::string words = "runs of several versions of Frazil";
+  EXPECT_EQ(to_text(sum_up_planted(planted)).find(words), std::string::npos) << "both unknown";
+  planted.make_last_by("0.4.0");
+  planted.add(Arm::kAll, 1, 0.5, 5);
+  planted.make_last_by("0.4.0");
+  const std::string text = to_text(sum_up_planted(planted));
+  EXPECT_NE(text.find(words + " stand beside each other: 0.4.0 (2 runs), an unknown version (1 "
+                              "run)\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Ablation, NamesArmsThatDoNotFitAndRunsThatWereDisturbed) {
   PlantedRuns planted;
   for (const std::int64_t seed : {1, 2}) planted.add(Arm::kUnfrozen, seed, 0.5, 10);

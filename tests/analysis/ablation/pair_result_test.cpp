@@ -30,6 +30,10 @@ PairResult planted_result() {
 TEST(PairResult, ReadsBackAsItWasWritten) {
   const PairResult result = planted_result();
   EXPECT_EQ(parse_pair_result(to_json(result), "result.json"), result);
+  EXPECT_EQ(to_json(result).find("frazil_version"), std::string::npos) << "older results have none";
+  PairResult versioned = result;
+  versioned.frazil_version = "0.4.0";
+  EXPECT_EQ(parse_pair_result(to_json(versioned), "result.json"), versioned);
   PairResult bare = result;
   bare.foreign_cores.reset();
   bare.made_from.clear();

@@ -41,6 +41,7 @@ class PlantedRuns {
     }
   }
   void disturb_last(double cores) { runs_.results.back().foreign_cores = cores; }
+  void make_last_by(const std::string& version) { runs_.results.back().frazil_version = version; }
   void freeze_last_and_cache(std::int64_t samples) {
     runs_.results.back().phases.back().mask = "011";
     runs_.results.back().cached = samples;

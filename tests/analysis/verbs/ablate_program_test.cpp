@@ -282,6 +282,7 @@ TEST_F(AblateProgram, AsksForTheRunsThatItsArmsAre) {
   const Json answer = Json::parse(outcome.out);
   EXPECT_EQ(answer["arms"].size(), 12U);
   EXPECT_EQ(answer["pairs"].size(), 12U);
+  for (const Json& pair : answer["pairs"]) EXPECT_EQ(pair["frazil_version"], FRAZIL_VERSION);
   for (const Json& arm : answer["arms"]) {
     if (arm["arm"] == "shorter") {
       EXPECT_NEAR(arm["more_time_percent"].get<double>(), 100.0 / 3, 1e-9);
