@@ -140,29 +140,28 @@ void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
 }
 
 std::string explain_gain(FreezingGain gain, const Ablation& ablation) {
-  const std::string margin = tell_points(ablation.margin_points);
+  const std::string margin = fmt::format("(margin {})", tell_points(ablation.margin_points));
+  std::string why;
   switch (gain) {
     case FreezingGain::kNothing:
-      return fmt::format(
-          "{}: training for so few steps that it takes as long as all is itself non-inferior to "
-          "unfrozen (margin {})",
-          tell_gain(gain), margin);
+      why = "training for so few steps that it takes as long as all is itself non-inferior to ";
+      why += "unfrozen " + margin;
+      break;
     case FreezingGain::kSomething:
-      return fmt::format(
-          "{}: all is non-inferior to unfrozen (margin {}) and better than shorter, which trains "
-          "unfrozen for as long and is not",
-          tell_gain(gain), margin);
+      why = fmt::format("all is non-inferior to unfrozen {} and better than shorter, ", margin);
+      why += "which trains unfrozen for as long and is not";
+      break;
     case FreezingGain::kNotShown: {
       const auto all = std::find_if(ablation.rows.begin(), ablation.rows.end(),
                                     [](const ArmRow& row) { return row.arm == Arm::kAll; });
-      return fmt::format(
-          "{}: all is {} (margin {}), and {} than shorter, which trains unfrozen for "
-          "as long",
-          tell_gain(gain), name_of(all->verdict), margin,
-          all->beats_shorter.value_or(false) ? "better" : "not shown to be better");
+      const bool is_better = all->beats_shorter.value_or(false);
+      why = fmt::format("all is {} {}, ", name_of(all->verdict), margin);
+      why += is_better ? "and better than shorter, " : "and not shown to be better than shorter, ";
+      why += "which trains unfrozen for as long";
+      break;
     }
   }
-  ENSURE(false, "unknown gain");
+  return fmt::format("{}: {}", tell_gain(gain), why);
 }
 
 }  // namespace
