@@ -1,11 +1,15 @@
 #include "analysis/ablation/predict/compute_limit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "planner/prediction/answer_parts.h"
 #include "planner/prediction/any_plan_bound.h"
 #include "planner/trajectory/far_sums.h"
 #include "planner/trajectory/priced_masks.h"
 #include "profiles/error.h"
+#include "profiles/quantity_text.h"
 
 namespace frazil {
 namespace {
@@ -42,6 +46,19 @@ Duration bound_training(Setting setting, const SearchOptions& options,
     sum = add(sum, times(least, segments[k].steps));
   }
   return sum;
+}
+
+std::optional<double> ComputeLimit::speed() const {
+  if (!unfrozen || time == kNoTime) return std::nullopt;
+  return static_cast<double>(unfrozen->count()) / static_cast<double>(time.count());
+}
+
+std::string tell_limit(const ComputeLimit& limit) {
+  const auto speed = limit.speed();
+  return fmt::format("limit by compute: {}{}; no plan takes less under the policy's masks on {}{}",
+                     to_text(limit.time), speed ? fmt::format(", {:.4f} x unfrozen", *speed) : "",
+                     count_of(limit.devices, "device"),
+                     limit.caches ? ", were what is frozen cached at once and for nothing" : "");
 }
 
 }  // namespace frazil

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "analysis/ablation/predict/compute_limit.h"
 #include "analysis/tables/table.h"
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/doubts.h"
@@ -118,21 +119,12 @@ std::string explain_rows(const PredictionAnswer& answer) {
   return text + explain_suffixes(suffixes);
 }
 
-std::optional<double> limit_speed(const PredictedAblation& ablation) {
-  const PredictedRun& unfrozen = ablation.run_of(Arm::kUnfrozen);
-  if (!unfrozen.fits() || ablation.compute_limit == kNoTime) return std::nullopt;
-  return static_cast<double>(unfrozen.total().count()) /
-         static_cast<double>(ablation.compute_limit.count());
-}
-
-std::string print_limit(const PredictionAnswer& answer) {
-  const auto speed = limit_speed(answer.ablation);
-  return fmt::format(
-      "limit by compute: {}{}; no plan takes less under the policy's masks on {}{}\n",
-      to_text(answer.ablation.compute_limit),
-      speed ? fmt::format(", {:.4f} x unfrozen", *speed) : "",
-      count_of(static_cast<std::int64_t>(answer.setting.cluster().devices.size()), "device"),
-      answer.ablation.limit_caches ? ", were what is frozen cached at once and for nothing" : "");
+ComputeLimit limit_of(const PredictionAnswer& answer) {
+  const PredictedRun& unfrozen = answer.ablation.run_of(Arm::kUnfrozen);
+  return {.time = answer.ablation.compute_limit,
+          .unfrozen = unfrozen.fits() ? std::optional(unfrozen.total()) : std::nullopt,
+          .devices = static_cast<std::int64_t>(answer.setting.cluster().devices.size()),
+          .caches = answer.ablation.limit_caches};
 }
 
 // Lists the arms whose steps go beyond the measured micro-batch sizes.
@@ -217,13 +209,13 @@ Json run_json(const PredictionAnswer& answer, const PredictedRun& run) {
 }  // namespace
 
 std::string print_prediction(const PredictionAnswer& answer) {
-  return print_rows(answer) + "\n" + explain_rows(answer) + print_limit(answer) +
+  return print_rows(answer) + "\n" + explain_rows(answer) + tell_limit(limit_of(answer)) + "\n" +
          print_notes(answer);
 }
 
 std::string prediction_json(const PredictionAnswer& answer) {
   const PredictedAblation& ablation = answer.ablation;
-  const auto speed = limit_speed(ablation);
+  const auto speed = limit_of(answer).speed();
   Json json = {{"steps", ablation.steps},
                {"seed", answer.seed},
                {"devices", answer.setting.cluster().devices.size()},
