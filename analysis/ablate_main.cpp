@@ -41,13 +41,15 @@ po::options_description describe_flags() {
 
 using AddFlags = void(po::options_description&);
 
-// Refuses flags of the way that was not asked for.
+// Refuses flags of the way that was not asked for; --samples means the same in both.
 void refuse_flags_of(AddFlags& others, const Flags& given, const std::string& expected) {
   po::options_description flags;
   others(flags);
   for (const auto& flag : flags.options()) {
     const std::string& name = flag->long_name();
-    if (name == "simulate" || given.count(name) == 0 || given[name].defaulted()) continue;
+    if (name == "simulate" || name == "samples" || given.count(name) == 0 ||
+        given[name].defaulted())
+      continue;
     refuse_flags("--" + name, expected);
   }
 }

@@ -37,7 +37,7 @@ ablate() {
 say 'digits, devices of 8 MiB'
 mkdir -p "$folder/digits"
 measure "$folder/digits" examples/ablation/digits.json 8MiB
-ablate "$folder/digits" examples/ablation/digits.json arms --seeds 8
+ablate "$folder/digits" examples/ablation/digits.json arms --seeds 8 --samples 1437
 
 say 'the encoder, devices without a limit'
 reviews=$folder/reviews

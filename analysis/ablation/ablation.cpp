@@ -171,6 +171,9 @@ Ablation sum_up(const AblationRequest& request, AblationRuns runs, double margin
   }
   ablation.gain = find_gain(ablation.rows);
   ablation.order = compare_order(ablation.results, runs.predicted);
+  ablation.limit = runs.limit;
+  ablation.other_masks = runs.other_masks;
+  ablation.samples_were_told = request.samples.has_value();
   return ablation;
 }
 

@@ -59,7 +59,10 @@ struct Ablation {
   std::int64_t test_samples = 0;
   std::optional<FreezingGain> gain;  // none without verdicts on `all` and `shorter`
   PredictedOrder order;              // of the arms by their times
-  std::vector<PairResult> results;   // in the order of seeds, then arms
+  std::optional<ComputeLimit> limit;
+  std::string other_masks = {};     // AblationRuns::other_masks
+  bool samples_were_told = false;   // so that predictions by the configuration were made beforehand
+  std::vector<PairResult> results;  // in the order of seeds, then arms
 };
 
 // Returns the results of an arm in the order in which they stand.

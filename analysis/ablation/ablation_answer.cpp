@@ -39,6 +39,7 @@ void add_predicted(const ArmRow& row, std::vector<std::string>& cells) {
   cells.push_back(row.prediction_error_percent
                       ? fmt::format("{:+.1f}%", *row.prediction_error_percent)
                       : kNothing);
+  cells.push_back(row.predicted ? std::string(name_of(row.predicted->basis)) : kNothing);
 }
 
 Json to_object(const RatioEstimate& ratio) {
@@ -62,7 +63,8 @@ Json to_object(const MeanEstimate& estimate) {
 }
 
 Json to_object(const PredictedRun& predicted) {
-  return {{"total_ns", predicted.total().count()},
+  return {{"from", name_of(predicted.basis)},
+          {"total_ns", predicted.total().count()},
           {"device_time_ns", predicted.times.held_device_time.count()},
           {"transitions", predicted.times.transitions},
           {"transition_ns", predicted.times.parts.transitions.count()},
@@ -120,7 +122,7 @@ Table tabulate_arms(const Ablation& ablation) {
   const auto add_header = [&](std::initializer_list<const char*> names) {
     table.header.insert(table.header.end(), names.begin(), names.end());
   };
-  if (predicted) add_header({"predicted speed", "time error"});
+  if (predicted) add_header({"predicted speed", "time error", "predicted from"});
   add_header({"accuracy %", "difference [95 %]", "verdict", "time s", "device s", "seeds"});
   for (const ArmRow& row : ablation.rows) {
     std::vector<std::string> cells{std::string(facts_of(row.arm).name), tell_ratio(row.speed)};
@@ -158,6 +160,12 @@ std::string to_json(const Ablation& ablation) {
   answer["predicted_order"] = {{"compared", ablation.order.compared},
                                {"pairs", ablation.order.pairs},
                                {"right", ablation.order.right}};
+  if (ablation.limit) {
+    const auto speed = ablation.limit->speed();
+    answer["compute_limit_ns"] = ablation.limit->time.count();
+    answer["compute_limit_over_unfrozen"] = speed ? Json(*speed) : Json(nullptr);
+    answer["compute_limit_caches"] = ablation.limit->caches;
+  }
   answer["notes"] = list_notes(ablation);
   answer["arms"] = Json::array();
   for (const ArmRow& row : ablation.rows) answer["arms"].push_back(to_object(row));

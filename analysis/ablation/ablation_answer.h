@@ -9,8 +9,8 @@
 namespace frazil {
 
 // Returns a row for each arm: speed over `unfrozen` with its interval, predicted speed and error of
-// the predicted time (where something was predicted), accuracy, difference to `unfrozen` with its
-// interval, verdict, device seconds.
+// the predicted time and what it was predicted from (where something was predicted), accuracy,
+// difference to `unfrozen` with its interval, verdict, device seconds.
 Table tabulate_arms(const Ablation& ablation);
 // Returns the verdict of an arm in words: "non-inferior, better than shorter".
 std::string tell_verdict(const ArmRow& row);

@@ -25,7 +25,8 @@ namespace po = boost::program_options;
 
 constexpr int kMostSeedsAsked = 64;
 constexpr int kMostSeedAsked = 1'000'000'000;
-constexpr int kMostGpuAsked = 1023;     // its number
+constexpr int kMostGpuAsked = 1023;  // its number
+constexpr int kMostSamples = 2'000'000'000;
 constexpr double kPpmOfPoint = 10'000;  // a point is a percent
 
 std::vector<std::string_view> arm_names() {
@@ -174,7 +175,10 @@ void refuse_files_within(const fs::path& out, const Flags& flags) {
 }  // namespace
 
 void add_ablation_flags(po::options_description& flags) {
-  flags.add_options()("run", text_value("FILE"), "run configuration, with its own freezing")  //
+  flags.add_options()(
+      "run", text_value("FILE"),
+      "run configuration, with its own freezing; beside --samples, of an epoch, its runs are "
+      "predicted beforehand")  //
       ("out", text_value("FOLDER"),
        "folder of the runs; what has finished there is not run again")  //
       ("arms", known_value("LIST", arm_names()),
@@ -223,6 +227,7 @@ AblationOrder read_ablation(const Flags& flags) {
   request.out = out;
   request.arms = std::move(arms);
   request.seeds = std::move(chosen.seeds);
+  request.samples = optional_integer(flags, "samples", 1, kMostSamples);
   if (pilot) refuse_other_run(*pilot, request.inputs.run_hash);
   refuse_odd_pilot(flags, request);
   refuse_without_freezing(request);

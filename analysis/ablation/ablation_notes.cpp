@@ -127,6 +127,45 @@ std::string tell_order(const Ablation& ablation) {
   return told;
 }
 
+// Names the arms of which there is a prediction on this basis.
+std::string list_predicted(const Ablation& ablation, PredictionBasis basis) {
+  std::string names;
+  for (const ArmRow& row : ablation.rows) {
+    if (!row.predicted || row.predicted->basis != basis) continue;
+    names += (names.empty() ? "" : ", ") + std::string(facts_of(row.arm).name);
+  }
+  return names;
+}
+
+// Says what the predictions know of the runs beside which they stand.
+std::string tell_bases(const Ablation& ablation) {
+  std::string told;
+  const auto add = [&](PredictionBasis basis, const std::string& words) {
+    const std::string names = list_predicted(ablation, basis);
+    if (!names.empty()) told += (told.empty() ? "" : "; ") + words + ": " + names;
+  };
+  const std::string from = ablation.samples_were_told
+                               ? "predicted without any run"
+                               : "predicted from the configuration and the length of the runs";
+  const std::string measured_steps = "steps that follow from the measured time of all, so that ";
+  add(PredictionBasis::kForecast, from + ", transitions charged as plan --forecast does");
+  add(PredictionBasis::kRecordedMasks, "predicted from masks and transition times of a run");
+  add(PredictionBasis::kTimeOfAll, measured_steps + "it is left out of errors and order");
+  return told;
+}
+
+// Says if the masks were not those by which the arms were predicted.
+std::string tell_other_masks(const Ablation& ablation) {
+  if (ablation.other_masks.empty()) return "";
+  return "predictions are of the masks that the configuration gives, and those of " +
+         ablation.other_masks + " were others";
+}
+
+std::string tell_compute_limit(const Ablation& ablation) {
+  if (!ablation.limit) return "";
+  return tell_limit(*ablation.limit) + " (times are those that the profile predicts)";
+}
+
 void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
   const std::string_view name = facts_of(row.arm).name;
   if (!row.unfit.empty()) notes.push_back(fmt::format("{} does not fit: {}", name, row.unfit));
@@ -203,8 +242,9 @@ std::vector<std::string> list_notes(const Ablation& ablation) {
     if (!devices.empty()) notes.push_back(std::move(devices));
   }
   for (const ArmRow& row : ablation.rows) add_arm_notes(row, notes);
-  for (const auto& tell : {tell_faster_base, tell_idle_policy, tell_idle_caches, tell_order,
-                           tell_equal_weights, tell_versions, tell_disturbed}) {
+  for (const auto& tell :
+       {tell_faster_base, tell_idle_policy, tell_idle_caches, tell_compute_limit, tell_bases,
+        tell_other_masks, tell_order, tell_equal_weights, tell_versions, tell_disturbed}) {
     if (std::string told = tell(ablation); !told.empty()) notes.push_back(std::move(told));
   }
   return notes;

@@ -14,6 +14,7 @@
 #include "analysis/ablation/control_origin.h"
 #include "analysis/ablation/folder_lock.h"
 #include "analysis/ablation/pair_order.h"
+#include "analysis/ablation/predict/run_predictions.h"
 #include "analysis/ablation/time_to_come.h"
 #include "analysis/ablation/train_program.h"
 #include "planner/plan/plan_json.h"
@@ -59,6 +60,7 @@ class AblationRunner {
     predict();
     if (!pending_.empty()) run_pending();
     predict();
+    find_limits();
     std::sort(runs_.results.begin(), runs_.results.end(),
               [](const PairResult& a, const PairResult& b) {
                 return std::tie(a.pair.seed, a.pair.arm) < std::tie(b.pair.seed, b.pair.arm);
@@ -71,7 +73,9 @@ class AblationRunner {
     for (const ArmSeed& pair : order_pairs(request_.arms, request_.seeds)) {
       std::optional<PairResult> result =
           find_pair_result(files_of(request_.out, pair).result(), pair, request_.inputs);
-      if (result) runs_.results.push_back(std::move(*result));
+      if (!result) continue;
+      refuse_other_length(request_, *result);
+      runs_.results.push_back(std::move(*result));
     }
     const std::size_t orphans = drop_orphans(runs_.results);
     if (orphans == 0) return;
@@ -119,8 +123,22 @@ class AblationRunner {
     return *result;
   }
 
+  void tell_predictions() const {
+    const auto tell = [&](PredictionBasis basis, const std::string& from) {
+      const std::string told = tell_predicted(runs_.predicted, basis);
+      if (!told.empty()) tell_(fmt::format("predicted from {}: {}", from, told));
+    };
+    tell(PredictionBasis::kForecast, request_.samples
+                                         ? "the run configuration"
+                                         : "the run configuration and the length of its runs");
+    tell(PredictionBasis::kRecordedMasks, "recorded masks");
+    if (!runs_.predicted.empty() || request_.samples) return;
+    tell_("nothing is predicted before a run has ended: --samples does not say how long they are");
+  }
+
   void run_pending() {
     const fs::path program = find_sibling("frazil-train");
+    tell_predictions();
     ChildPrograms children;
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       if ((runs_.stopped_by = children.stopped_by()) != 0) return;
@@ -162,45 +180,30 @@ class AblationRunner {
     write_pair_result(result, files.result());
     tell_(fmt::format("{}: {:.2f} s, accuracy {:.2f} %", name_of(pair),
                       std::chrono::duration<double>(result.wall).count(), 100 * result.accuracy));
+    refuse_other_length(request_, result);
     runs_.results.push_back(std::move(result));
-    if (runs_.predicted.empty()) predict();
+    predict_what_has_come();
   }
 
-  // Predicts the arms once a run has recorded the policy's masks.
   void predict() {
-    const std::optional<RecordedMasks> masks = find_masks();
-    if (!masks) return;
-    std::vector<Arm> arms;
-    for (const Arm arm : request_.arms) {
-      if (runs_.unfit.count(arm) == 0) arms.push_back(arm);
-    }
-    runs_.predicted = predict_pairs(request_.base, {request_.profile, request_.cluster}, *masks,
-                                    arms, find_shorter_steps());
+    const std::optional<MaskCourse> course = find_course(request_, runs_.results);
+    if (!course) return;
+    predicted_by_ = course->source;
+    runs_.predicted = predict_runs(request_, runs_, *course);
   }
 
-  std::optional<RecordedMasks> find_masks() const {
-    for (const std::int64_t seed : request_.seeds) {
-      for (const Arm arm : request_.arms) {
-        const ArmSeed pair{arm, seed};
-        const PairResult* const result = find_result(runs_.results, pair);
-        if (facts_of(arm).masks != ArmFacts::Masks::kPolicy || result == nullptr) continue;
-        return record_masks(*result, files_of(request_.out, pair).result().string());
-      }
-    }
-    return std::nullopt;
+  // Predicts once more where a run that has ended tells more than was known.
+  void predict_what_has_come() {
+    const std::optional<MaskCourse> course = find_course(request_, runs_.results);
+    if (!course || course->source == predicted_by_) return;
+    predict();
+    tell_predictions();
   }
 
-  // Returns the steps that arm `shorter` has had in the mean over the seeds.
-  std::optional<Step> find_shorter_steps() const {
-    Step sum = 0;
-    Step runs = 0;
-    for (const PairResult& result : runs_.results) {
-      if (result.pair.arm != Arm::kShorter) continue;
-      sum += result.steps;
-      ++runs;
-    }
-    if (runs == 0) return std::nullopt;
-    return (sum + runs / 2) / runs;
+  void find_limits() {
+    const std::optional<MaskCourse> course = find_course(request_, runs_.results);
+    if (course) runs_.limit = find_limit(request_, runs_, *course);
+    runs_.other_masks = find_other_masks(request_, runs_.results);
   }
 
   // Writes the inputs of a pair.
@@ -229,6 +232,7 @@ class AblationRunner {
   FolderLock lock_;
   std::map<Arm, Plan> plans_;
   std::vector<ArmSeed> pending_;
+  std::optional<MaskCourse::Source> predicted_by_;
   AblationRuns runs_;
 };
 

@@ -38,7 +38,9 @@ TimeToCome estimate_time(const std::vector<ArmSeed>& pending,
   TimeToCome estimate;
   const std::optional<Duration> of_any = mean_process(finished, std::nullopt);
   for (const ArmSeed& pair : pending) {
-    const auto prediction = predicted.find(pair.arm);
+    // The control `shorter` takes the time of `all`, and has no prediction before that has run.
+    const bool as_all = pair.arm == Arm::kShorter && predicted.count(pair.arm) == 0;
+    const auto prediction = predicted.find(as_all ? Arm::kAll : pair.arm);
     if (const auto of_arm = mean_process(finished, pair.arm)) {
       estimate.time += *of_arm;
     } else if (prediction != predicted.end()) {

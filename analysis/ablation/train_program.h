@@ -36,8 +36,8 @@ std::vector<std::string> train_arguments(const ArmRun& run, const PairFiles& fil
                                          const AblationInputs& inputs);
 
 // Reads the answer and the log of a run that has ended well into a result, all but the members
-// `inputs`, `frazil_version`, `process`, `epochs` and `made_from`. `devices`: of the cluster. Throws InputError for
-// an answer that lacks something.
+// `inputs`, `frazil_version`, `process`, `epochs` and `made_from`. `devices`: of the cluster.
+// Throws InputError for an answer that lacks something.
 PairResult read_trained(const ArmSeed& pair, const PairFiles& files, int devices);
 
 }  // namespace frazil

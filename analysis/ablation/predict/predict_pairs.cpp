@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "analysis/ablation/arm_plans.h"
@@ -12,13 +12,24 @@
 namespace frazil {
 namespace {
 
+// How long an arm trains that never freezes is in the configuration.
+PredictionBasis basis_of(Arm arm, const MaskCourse& course) {
+  if (arm == Arm::kShorter) return PredictionBasis::kTimeOfAll;
+  const bool reads_record = course.source == MaskCourse::Source::kRecorded &&
+                            facts_of(arm).masks != ArmFacts::Masks::kNone;
+  return reads_record ? PredictionBasis::kRecordedMasks : PredictionBasis::kForecast;
+}
+
+bool is_known(Arm arm, const MaskCourse& course, const std::optional<Step>& shorter_steps) {
+  if (arm == Arm::kShorter) return shorter_steps.has_value();
+  return course.source != MaskCourse::Source::kLength ||
+         facts_of(arm).masks == ArmFacts::Masks::kNone;
+}
+
 class PairPredictor {
  public:
-  PairPredictor(const BaseRun& base, Setting setting, const RecordedMasks& masks)
-      : base_(base),
-        setting_(setting),
-        masks_(masks),
-        epoch_(std::max<Step>(1, masks.steps / base.epochs)) {}
+  PairPredictor(const BaseRun& base, Setting setting, const MaskCourse& course)
+      : base_(base), setting_(setting), course_(course) {}
 
   PredictedRun predict(Arm arm, std::optional<Step> shorter_steps) const {
     const ArmFacts& facts = facts_of(arm);
@@ -26,63 +37,60 @@ class PairPredictor {
     const Setting setting{profile, setting_.cluster()};
     PredictionRules rules;
     rules.search = question_of(base_, profile);
-    rules.overhead = masks_.overhead;
+    rules.overhead = course_.overhead;
     rules.store = base_.store;
-    rules.store->samples = epoch_ * base_.batch_size;
+    rules.store->samples = course_.samples;
     std::vector<ForecastSegment> segments = make_control_segments(
-        masks_.segments, facts.masks, static_cast<std::uint64_t>(masks_.seed));
+        course_.segments, facts.masks, static_cast<std::uint64_t>(course_.seed));
     if (shorter_steps) segments.front().steps = *shorter_steps;
     const ArmPlan first = find_first_plan(facts.first, setting, rules.search, rules.noise_ppm);
-    return predict_run(arm, setting, rules, first, segments);
+    PredictedRun run = predict_run(arm, setting, rules, first, segments);
+    run.basis = basis_of(arm, course_);
+    return run;
   }
 
  private:
   const BaseRun& base_;
   Setting setting_;
-  const RecordedMasks& masks_;
-  Step epoch_;
+  const MaskCourse& course_;
 };
 
-void refuse_other_blocks(const RecordedMasks& masks, const ModelProfile& profile) {
-  const std::size_t blocks = masks.segments.front().mask.text().size();
+void refuse_other_blocks(const MaskCourse& course, const ModelProfile& profile) {
+  const std::size_t blocks = course.segments.front().mask.text().size();
   if (blocks == profile.blocks.size()) return;
-  throw InputError(masks.file, 0, fmt::format("masks of {} blocks", blocks),
+  throw InputError(course.file, 0, fmt::format("masks of {} blocks", blocks),
                    fmt::format("those of the profile, of {}", profile.blocks.size()));
 }
 
 }  // namespace
 
-RecordedMasks record_masks(const PairResult& result, const std::string& file) {
-  RecordedMasks masks{.segments = {},
-                      .steps = result.steps,
-                      .overhead = result.overhead,
-                      .file = file,
-                      .seed = result.pair.seed};
-  for (const PairPhase& phase : result.phases) {
-    const FreezeMask mask = FreezeMask::parse(phase.mask, file, 0);
-    if (!masks.segments.empty() && masks.segments.back().mask == mask) continue;
-    masks.segments.push_back({phase.first_step, 0, mask});
-  }
-  for (std::size_t k = 0; k < masks.segments.size(); ++k) {
-    const bool is_last = k + 1 == masks.segments.size();
-    const Step end = is_last ? result.steps : masks.segments[k + 1].step;
-    masks.segments[k].steps = end - masks.segments[k].step;
-  }
-  return masks;
-}
-
-PredictedRuns predict_pairs(const BaseRun& base, Setting setting, const RecordedMasks& masks,
+PredictedRuns predict_pairs(const BaseRun& base, Setting setting, const MaskCourse& course,
                             const std::vector<Arm>& arms, std::optional<Step> shorter_steps) {
-  refuse_other_blocks(masks, setting.profile());
-  const PairPredictor predictor(base, setting, masks);
+  refuse_other_blocks(course, setting.profile());
+  const PairPredictor predictor(base, setting, course);
   PredictedRuns predicted;
   for (const Arm arm : arms) {
-    const bool is_shorter = arm == Arm::kShorter;
-    if (is_shorter && !shorter_steps) continue;
-    PredictedRun run = predictor.predict(arm, is_shorter ? shorter_steps : std::nullopt);
+    if (!is_known(arm, course, shorter_steps)) continue;
+    PredictedRun run = predictor.predict(arm, arm == Arm::kShorter ? shorter_steps : std::nullopt);
     if (run.fits()) predicted.emplace(arm, std::move(run));
   }
   return predicted;
+}
+
+std::string tell_predicted(const PredictedRuns& predicted, PredictionBasis basis) {
+  const auto seconds = [](const PredictedRun& run) {
+    return std::chrono::duration<double>(run.total()).count();
+  };
+  const auto base = predicted.find(Arm::kUnfrozen);
+  std::string told;
+  for (const auto& [arm, run] : predicted) {
+    if (run.basis != basis) continue;
+    told +=
+        fmt::format("{}{} {:.2f} s", told.empty() ? "" : ", ", facts_of(arm).name, seconds(run));
+    if (base == predicted.end() || arm == Arm::kUnfrozen || run.total().count() == 0) continue;
+    told += fmt::format(" ({:.2f}x)", seconds(base->second) / seconds(run));
+  }
+  return told;
 }
 
 }  // namespace frazil

@@ -54,6 +54,18 @@ std::vector<HeldSegment> choose_walk(const ArmFacts& facts, Setting setting,
 
 }  // namespace
 
+std::string_view name_of(PredictionBasis basis) {
+  switch (basis) {
+    case PredictionBasis::kForecast:
+      return "configuration";
+    case PredictionBasis::kRecordedMasks:
+      return "recorded masks";
+    case PredictionBasis::kTimeOfAll:
+      return "time of all";
+  }
+  ENSURE(false, "unknown basis");
+}
+
 PredictedRun predict_run(Arm arm, Setting setting, const PredictionRules& rules,
                          const ArmPlan& first, const std::vector<ForecastSegment>& segments) {
   ENSURE(!segments.empty(), "some segment");

@@ -15,7 +15,9 @@
 // An arm that may change plans is free to choose the one that it begins with, as `plan --forecast`
 // is.
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/ablation/arm.h"
@@ -38,12 +40,22 @@ struct PredictionRules {
   int pipe_transformer_caches_from = kPipeTransformerCachesFrom;
 };
 
+// What of a run the prediction of an arm knows.
+enum class PredictionBasis : std::uint8_t {
+  kForecast,       // nothing: masks and steps are a forecast, or follow from the configuration
+  kRecordedMasks,  // under which masks it trained, and its overhead of transitions
+  kTimeOfAll,      // of `shorter`: its steps, which follow from the measured times
+};
+// Returns "configuration", "recorded masks" or "time of all".
+std::string_view name_of(PredictionBasis basis);
+
 // The prediction of one arm. Times are those of the whole run.
 struct PredictedRun {
   Arm arm = Arm::kUnfrozen;
   std::string reason;             // why there are no times: no plan fits; else empty
   std::vector<HeldSegment> walk;  // empty without times, and so are the times
   WalkTimes times;
+  PredictionBasis basis = PredictionBasis::kForecast;
 
   bool fits() const { return reason.empty(); }
   Duration total() const { return times.parts.total(); }

@@ -15,6 +15,7 @@
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 #include "tests/support/write_cluster.h"
+#include "tests/support/write_freeze_trace.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {
@@ -344,6 +345,92 @@ TEST_F(AblateProgram, AnswersWhatWasPlanted) {
   answer = Json::parse(ablate(flags + "--json --margin 0.5").out);
   EXPECT_EQ(answer["arms"][1]["verdict"], "inferior by more than the margin");
   EXPECT_EQ(calls().size(), 9U);
+}
+
+// An epoch is one batch of 8 samples: half of the two blocks between embedding and head freezes
+// before the first step, and the other before the second.
+TEST_F(AblateProgram, PredictsBeforeAnyRunWhatTheConfigurationTells) {
+  const std::string arms = "--arms unfrozen,freeze,all,pipetransformer,shorter --seeds 1 ";
+  const Outcome outcome = ablate(arms + "--samples 8 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::size_t told = outcome.err.find("predicted from the run configuration: unfrozen ");
+  ASSERT_NE(told, std::string::npos) << outcome.err;
+  EXPECT_LT(told, outcome.err.find("5 of 5 runs to go, about ")) << outcome.err;
+  EXPECT_EQ(outcome.err.find("unknown length"), std::string::npos) << outcome.err;
+  const Json answer = Json::parse(outcome.out);
+  // The same question, asked with a forecast that was written by hand.
+  FreezeTrace trace;
+  trace.blocks.assign(4, "block");
+  trace.steps = 4;
+  trace.events.push_back({0, MaskEvent{FreezeMask::parse("0011", "test", 1)}});
+  trace.events.push_back({1, MaskEvent{FreezeMask::parse("0001", "test", 1)}});
+  write_freeze_trace(trace, folder_.path("masks.jsonl"));
+  const Outcome simulated = shell(
+      "bin/frazil-ablate --simulate --profile model.json --cluster cluster.json --forecast "
+      "masks.jsonl --batch 8 --micro-batch 1 --samples 8 --cache-memory 1GiB --json");
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  const Json twin = Json::parse(simulated.out);
+  for (const Json& arm : answer["arms"]) {
+    if (arm["arm"] == "shorter") {
+      EXPECT_EQ(arm["predicted"]["from"], "time of all");
+      continue;
+    }
+    EXPECT_EQ(arm["predicted"]["from"], "configuration") << arm;
+    const auto row = std::find_if(twin["arms"].begin(), twin["arms"].end(),
+                                  [&](const Json& each) { return each["arm"] == arm["arm"]; });
+    EXPECT_EQ(arm["predicted"]["total_ns"], (*row)["time_ns"]) << arm << *row;
+  }
+  EXPECT_EQ(answer["compute_limit_ns"], twin["compute_limit_ns"]);
+  EXPECT_EQ(answer["compute_limit_caches"], true);
+  const std::string notes = answer["notes"].dump();
+  for (const char* words :
+       {"predicted without any run, transitions charged as plan --forecast",
+        "limit by compute: ", "so that it is left out of errors and order: shorter",
+        // The stand-in records that nothing has frozen.
+        "and those of freeze with seed 1 were others"}) {
+    EXPECT_NE(notes.find(words), std::string::npos) << words << notes;
+  }
+  // Where nobody says how long an epoch is, the first run tells it; the predictions are the same.
+  fs::remove_all(folder_.path("out"));
+  const Outcome later = ablate(arms + "--json");
+  EXPECT_NE(later.err.find("nothing is predicted before a run has ended"), std::string::npos)
+      << later.err;
+  const Json same = Json::parse(later.out);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(same["arms"][i]["predicted"], answer["arms"][i]["predicted"]);
+  }
+  EXPECT_NE(same["notes"].dump().find("from the configuration and the length of the runs"),
+            std::string::npos);
+}
+
+TEST_F(AblateProgram, PredictsFromRecordedMasksWherePoliciesReadSignals) {
+  write_text_file(folder_.path("run.json"),
+                  R"({"format": "frazil.run", "version": 1, "batch_size": 8, "micro_batch_size": 1,
+                      "epochs": 4, "freeze": {"policy": {"kind": "plasticity"}}})");
+  const Outcome outcome = ablate("--arms unfrozen,all --seeds 1 --samples 8 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("predicted from the run configuration: unfrozen "), std::string::npos)
+      << outcome.err;
+  const Json answer = Json::parse(outcome.out);
+  EXPECT_EQ(answer["arms"][0]["predicted"]["from"], "configuration");
+  EXPECT_EQ(answer["arms"][1]["predicted"]["from"], "recorded masks");
+  EXPECT_NE(answer["notes"].dump().find("predicted from masks and transition times of a run: all"),
+            std::string::npos)
+      << answer["notes"];
+}
+
+TEST_F(AblateProgram, RefusesSamplesThatItsRunsDoNotHave) {
+  const Outcome outcome = ablate("--arms unfrozen --seeds 2 --samples 9");
+  EXPECT_EQ(outcome.code, 2);
+  const std::string sentence =
+      "--samples: found 9, with which a run has 8 steps, expected the samples of an epoch: "
+      "unfrozen with seed 1 has 4 steps\n";
+  EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
+  EXPECT_EQ(calls().size(), 1U);
+  EXPECT_TRUE(has_result("unfrozen/seed-1")) << "what has finished is kept";
+  EXPECT_NE(ablate("--arms unfrozen --seeds 2 --samples 9").err.find(sentence), std::string::npos);
+  EXPECT_EQ(calls().size(), 1U);
+  EXPECT_EQ(ablate("--arms unfrozen --seeds 2 --samples 8").code, 0);
 }
 
 // s_d of 0, 2, 0, 2 points is sqrt(4 / 3), and 6.18 x 4 / 3 = 8.24.

@@ -29,8 +29,8 @@ class PredictedPairs : public testing::Test {
     }
   }
   PredictedRuns predict(const std::vector<Arm>& arms, std::optional<Step> shorter = {}) const {
-    return predict_pairs(base_, {profile_, cluster_}, record_masks(result_, "result.json"), arms,
-                         shorter);
+    return predict_pairs(base_, {profile_, cluster_}, record_course(base_, result_, "result.json"),
+                         arms, shorter);
   }
 
   const ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
@@ -87,10 +87,26 @@ TEST_F(PredictedPairs, ChargeTransitionsAsTheRunHasMeasuredThem) {
   EXPECT_EQ(charged.total(), free.total() + microseconds{57});
 }
 
-TEST_F(PredictedPairs, PartTheRunWhereItsMaskChanges) {
-  const std::vector<ForecastSegment> segments = {{0, 8, mask_of("1111")}, {8, 12, mask_of("0011")}};
-  EXPECT_EQ(record_masks(result_, "result.json").segments, segments)
-      << "a plan that changes under one mask parts nothing";
+// What is foreseen is what the run has recorded, so that both predict the same.
+TEST_F(PredictedPairs, KnowWhatTheyArePredictedFrom) {
+  const std::vector<Arm> arms{Arm::kUnfrozen, Arm::kAll, Arm::kShorter};
+  const PredictedRuns recorded = predict(arms, 12);
+  EXPECT_EQ(recorded.at(Arm::kUnfrozen).basis, PredictionBasis::kForecast) << "it never freezes";
+  EXPECT_EQ(recorded.at(Arm::kAll).basis, PredictionBasis::kRecordedMasks);
+  EXPECT_EQ(recorded.at(Arm::kShorter).basis, PredictionBasis::kTimeOfAll);
+  MaskCourse course = record_course(base_, result_, "result.json");
+  course.source = MaskCourse::Source::kForeseen;
+  const Setting setting{profile_, cluster_};
+  const PredictedRuns foreseen = predict_pairs(base_, setting, course, arms, std::nullopt);
+  EXPECT_EQ(foreseen.at(Arm::kAll).basis, PredictionBasis::kForecast);
+  EXPECT_EQ(foreseen.at(Arm::kAll).total(), recorded.at(Arm::kAll).total());
+  EXPECT_EQ(tell_predicted(foreseen, PredictionBasis::kForecast),
+            "unfrozen 0.18 s, all 0.12 s (1.41x)");
+  EXPECT_EQ(tell_predicted(recorded, PredictionBasis::kRecordedMasks), "all 0.12 s (1.41x)");
+  course.source = MaskCourse::Source::kLength;
+  const PredictedRuns by_length = predict_pairs(base_, setting, course, arms, std::nullopt);
+  EXPECT_EQ(by_length.size(), 1U) << "masks are not known";
+  EXPECT_EQ(by_length.at(Arm::kUnfrozen).total(), recorded.at(Arm::kUnfrozen).total());
 }
 
 TEST_F(PredictedPairs, RefuseMasksOfOtherBlocks) {
