@@ -121,7 +121,7 @@ TEST(CountedLabels, AreTheOnlyOnesThatMayBeRight) {
   // The label that counts for nothing is a class that the scores name for some samples.
   ModelSpec model = make_counting_model();
   // Class token and positions of zeros, so that the images decide which class is the best.
-  for (const std::size_t p : {2, 3}) model.layers[0].parameters[p].bound = 0;
+  for (const std::size_t p : {2U, 3U}) model.layers[0].parameters[p].bound = 0;
   const at::Tensor best = run_on(model)->outputs(samples).back().at(0).argmax(-1);
   const std::int64_t padding = best[0].item<std::int64_t>();
   model.layers.back().count_labels = [padding](const at::Tensor& labels) {

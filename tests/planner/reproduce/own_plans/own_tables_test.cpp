@@ -47,7 +47,7 @@ TEST(OwnTables, HostsWithLessRoomThanTheFeaturesTakeAreSlower) {
   const auto& hosts = own.at("hosts");
   ASSERT_EQ(hosts.size(), 4U);
   EXPECT_GT(own.at("cache_of_host_bytes"), hosts.at(1).at("memory_bytes"));
-  for (const std::size_t h : {1, 2}) {
+  for (const std::size_t h : {1U, 2U}) {
     // Memory holds all features or none, so any less room is none.
     EXPECT_EQ(hosts.at(h).at("time_ns"), hosts.at(1).at("time_ns"));
     EXPECT_EQ(hosts.at(h).at("parts").at("cache_written_ns"), 0);
