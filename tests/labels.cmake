@@ -115,7 +115,7 @@ set(thorough
   planner_bounds_tests/StageLimits
   planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsOfRecordedNoise
   planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsWithout
-  planner_drift_tests/DriftDetector.TellsMostDriftsWithinTwentyStepsAndNoneElseInHeldOutNoise
+  planner_drift_tests/DriftDetector.TellsMostDriftsWithinTwentyStepsAndNoneElseInNoiseWithFewBursts
   planner_freezing_tests/FreezeAuthority
   planner_interop_tests/Chakra
   planner_interop_tests/PytorchCsv
@@ -257,7 +257,7 @@ elseif(sanitizer)
     planner_bounds_tests/OrderBound.IsNeverAboveTheSimulatedStepNorRejectsAPlanThatFits
     planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsOfRecordedNoise
     planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsWithout
-    planner_drift_tests/DriftDetector.TellsMostDriftsWithinTwentyStepsAndNoneElseInHeldOutNoise
+    planner_drift_tests/DriftDetector.TellsMostDriftsWithinTwentyStepsAndNoneElseInNoiseWithFewBursts
     planner_partition_tests/GraphPartition.IsNeverWorseWithMoreDevicesNorWithLittleToLookAt
     planner_partition_tests/PublishedOptima.AreNeverWorseWithMoreDevicesAndSayWhyTheOthersIdle
     planner_partition_tests/ReplicatedPartition.IsNeverWorseWithMoreMachines

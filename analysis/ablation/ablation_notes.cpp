@@ -53,12 +53,13 @@ std::string tell_devices(const AblationInputs& inputs) {
 }
 
 // Speaks of arms without freezing that were measured to be faster than the one that all are
-// compared with, which was chosen by prediction.
+// compared with, which was chosen by prediction. One seed, which has no interval, shows no such
+// thing, and neither does an interval that holds 1.
 std::string tell_faster_base(const Ablation& ablation) {
   std::string names;
   for (const ArmRow& row : ablation.rows) {
     const bool rivals = row.arm == Arm::kOneDevice || row.arm == Arm::kDataParallel;
-    if (!rivals || !row.speed || row.speed->mean <= 1) continue;
+    if (!rivals || !row.speed || !row.speed->interval || row.speed->interval->low <= 1) continue;
     names += fmt::format("{}{} ({:.3f}x)", names.empty() ? "" : ", ", facts_of(row.arm).name,
                          row.speed->mean);
   }

@@ -2,7 +2,8 @@
 """prepare.py FOLDER: what fetch.py left there as data to train on: FOLDER/train.safetensors and FOLDER/test.safetensors.
 
 A line counts if its rating is at least 0.4 away from zero; its label is 1 for a positive rating. The lines are drawn by seed 0: 2,000 to train on,
-1,500 others to test with, and so many others as --validation says to choose settings with (tune.py). Texts are 32 tokens of the encoder's own vocabulary, cut or padded. Takes transformers (examples/requirements.txt).
+1,500 others to test with, and so many others as --validation says to choose settings with (tune.py). Texts are 32 tokens of the encoder's own
+vocabulary, cut or padded. Takes transformers (examples/requirements.txt).
 """
 
 import argparse

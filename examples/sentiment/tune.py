@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """tune.py FOLDER: how good the encoder becomes by other settings, on lines that neither train nor test it.
 
-FOLDER holds what prepare.py --validation N and export.py left, and a profile of it. The run configuration (--run) is trained with every epoch count,
-learning rate and seed that is named, evaluated on FOLDER/validation.safetensors, and written as a row of a table; rows that the table has
-are not trained again. Policies of freezing are named by their JSON text; without one nothing freezes. What two settings differ by is told by the
-rows of the same seeds.
+FOLDER holds what prepare.py --validation N and export.py left, and a profile of it (model.json and cluster.json, as examples/ablation.sh leaves
+them). The run configuration (--run) is trained with every epoch count, learning rate and seed that is named, evaluated on
+FOLDER/validation.safetensors, and written as a row of a table; rows that the table has of the same configuration, model and data (one hash,
+`inputs`) are not trained again. Policies of freezing are named by their JSON text; without one nothing freezes. What two settings differ by is
+told by the rows of the same seeds.
 """
 
 import argparse
 import csv
+import hashlib
 import json
 import os
 import statistics
@@ -16,7 +18,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-COLUMNS = ("epochs", "learning_rate", "policy", "seed", "accuracy", "loss")
+KEYS = ("epochs", "learning_rate", "policy", "seed", "inputs")
+COLUMNS = (*KEYS, "accuracy", "loss")
 PROGRAM = Path(os.environ.get("FRAZIL_BIN", "build/bin")) / "frazil"
 
 
@@ -30,11 +33,11 @@ def policy(text):
 
 
 def read_table(path):
-    """Rows by setting and seed."""
+    """Rows by setting, seed and inputs."""
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
-        return {(int(row["epochs"]), float(row["learning_rate"]), row["policy"], int(row["seed"])): row for row in csv.DictReader(file)}
+        return {(int(row["epochs"]), float(row["learning_rate"]), row["policy"], int(row["seed"]), row["inputs"]): row for row in csv.DictReader(file)}
 
 
 def write_table(path, rows):
@@ -57,13 +60,25 @@ def configure(run, epochs, rate, freeze, seed):
     return made
 
 
+def hash_inputs(folder, run):
+    """What decides a row besides its setting and seed: the rest of the configuration, the model and the data. A file that is absent is left to `frazil`."""
+    varied = ("epochs", "evaluation_epochs", "seed", "freeze", "cache", "deadline_seconds")
+    kept = {key: value for key, value in run.items() if key not in varied}
+    kept["optimizer"] = {key: value for key, value in run["optimizer"].items() if key != "learning_rate"}
+    digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode())
+    for name in (run["model"]["path"], run["data"]["train"], "validation.safetensors"):
+        path = folder / name
+        digest.update(path.read_bytes() if path.exists() else b"")
+    return digest.hexdigest()[:16]
+
+
 def train(folder, run):
     """Accuracy and loss of the trained model, as `frazil train --json` tells them."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = folder / (Path(place).name + ".json")
         path.write_text(json.dumps(run), encoding="utf-8")
         try:
-            words = ("train", "--run", path, "--profile", folder / "profile.json", "--cluster", folder / "cluster.json")
+            words = ("train", "--run", path, "--profile", folder / "model.json", "--cluster", folder / "cluster.json")
             done = subprocess.run([PROGRAM, *words, "--out", f"{place}/out", "--quiet", "--json"], capture_output=True, text=True)
         finally:
             path.unlink()
@@ -86,11 +101,12 @@ def main():
     path = given.table or given.folder / "tuning.csv"
     run = json.loads(given.run.read_text(encoding="utf-8"))
     rows = read_table(path)
+    inputs = hash_inputs(given.folder, run)
     for epochs in given.epochs:
         for rate in given.rates:
             found = []
             for seed in given.seeds:
-                key = (epochs, rate, given.policy, seed)
+                key = (epochs, rate, given.policy, seed, inputs)
                 if key not in rows:
                     accuracy, loss = train(given.folder, configure(run, epochs, rate, given.policy, seed))
                     rows[key] = dict(zip(COLUMNS, (*key, f"{accuracy:.4f}", f"{loss:.4f}")))

@@ -4,7 +4,7 @@
 // It is kept for kBurstWindows windows after the one in which the score was 0 again, to the window,
 // and then forgotten: a run whose machine has had long bursts of late waits for longer drifts, and
 // one enormous burst does not blind it for good. All is counted in whole windows; those that are
-// left out beside other programs are none.
+// left out beside other programs as they end are none.
 
 #include <vector>
 

@@ -1,8 +1,6 @@
 #include "planner/drift/drift_detector.h"
 
 #include <algorithm>
-#include <boost/math/distributions/chi_squared.hpp>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -15,14 +13,11 @@ namespace {
 
 constexpr std::size_t kFirstWindows = 12;
 constexpr std::size_t kMostWindows = 64;
-constexpr int kLeastScore = 8;
 // The windows whose median is told as the cost now.
-constexpr std::size_t kLastWindows = kLeastScore;
+constexpr std::size_t kLastWindows = kLeastDriftScore;
 // Of a normal distribution: the deviation over the median distance from the median (Hampel, JASA
-// 69, 1974), and how many values the median distance is worth of those behind a standard deviation,
-// as a share of their number (Rousseeuw and Croux, JASA 88, 1993).
+// 69, 1974).
 constexpr double kDeviationsOfDistance = 1.4826;
-constexpr double kWorthOfDistance = 0.37;
 // The variance of the median of n values over that of one value, times n.
 constexpr double kHalfPi = 1.5707963267948966;
 
@@ -33,24 +28,6 @@ double median(std::vector<double> values) {
 }
 
 }  // namespace
-
-// Half of false_alarms goes to chance. A window is outside on a side with chance p; then a score is
-// at 8 with chance (p / (1 - p))^8 (the reflected walk, Feller I, XIV), which may be at most
-// false_alarms / 2 / (2 x quantities x windows of the run) by the union bound. The other half goes
-// to baselines that are quieter than their machine: the deviation is s x sqrt(f / c) at most, with
-// c the quantile of chi-square at false_alarms / 2 / quantities, of f = 0.37 (n - 1) degrees of
-// freedom. The threshold is sqrt(f / c) times the normal quantile of p.
-double find_drift_threshold(const DriftRule& rule, int quantities, int windows) {
-  ENSURE(windows >= 2 && quantities >= 1, "a baseline, and something that may drift");
-  const double looks = std::max(1.0, static_cast<double>(rule.run_steps) / rule.window_steps);
-  const double half = rule.false_alarms / 2;
-  const double odds = std::pow(half / (2.0 * quantities * looks), 1.0 / kLeastScore);
-  const double freedom = std::max(1.0, kWorthOfDistance * (windows - 1));
-  const boost::math::normal_distribution<double> normal;
-  const boost::math::chi_squared_distribution<double> squares(freedom);
-  return boost::math::quantile(boost::math::complement(normal, odds / (1 + odds))) *
-         std::sqrt(freedom / boost::math::quantile(squares, half / quantities));
-}
 
 void DriftDetector::begin(const StepCosts& predicted) {
   predicted_ = predicted;
@@ -205,7 +182,7 @@ void DriftDetector::learn(Quantity& quantity, double value, double own) {
 
 bool DriftDetector::has_drifted(const Quantity& quantity) const {
   return std::max(quantity.slower.now, quantity.faster.now) >=
-         std::max(kLeastScore, 2 * bursts_.greatest());
+         std::max(kLeastDriftScore, 2 * bursts_.greatest());
 }
 
 void DriftDetector::exclude_outside() {

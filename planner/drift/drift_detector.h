@@ -7,21 +7,16 @@
 // alike, and what the profile gets wrong of a plan, is none of it. Its value in a window of steps
 // is the median over the steps: of two their mean.
 // The first windows of a plan (12 to 64 of them) are the baseline: n values with median m, and s,
-// 1.4826 times the median of their distances from m, which a few windows that were held up do not
-// blow up (Hampel, JASA 69, 1974). A later value y is outside if
+// 1.4826 times the median of their distances from m (Hampel, JASA 69, 1974), which few windows that
+// were held up do not blow up. A later value y is outside if
 //   |y - m| > t x s x sqrt(1 + pi/2n)   and   |y - m| > kLeastDrift x (1 - the quantity's share)
 // where pi/2n is what a median of n normal values adds to the variance, and t such that no more
 // than about `false_alarms` of runs without drift have one told, if windows are independent and
-// normal (find_drift_threshold has the sources). A score for each side, slower and faster, rises by
+// normal (drift_threshold.h). A score for each side, slower and faster, rises by
 // 1 with a window outside on that side and falls by 1 with any other, not below 0 (a cumulative sum
-// of signs; Page, Biometrika 41, 1954). A drift is told if a score reaches 8, and twice the
-// greatest that has fallen back to 0 within the last 64 windows (burst_memory.h). On a virtual
-// machine windows are not independent: what other guests do comes in bursts that look like a drift
-// of 30 % for up to 11 steps. A score of 8 windows of 2 steps outlasts one burst; two in a row it
-// may not, unless the last 64 windows have had bursts. It takes 16 or 17 steps, and 20 where a
-// window is lost and the drift begins with one. A score of 6 windows of 3 takes 18 to 20 and may
-// lose none within 20; in recorded noise it told fewer drifts in time, and more that were none
-// (docs/formats.md has the figures).
+// of signs; Page, Biometrika 41, 1954). A drift is told if a score reaches
+// kLeastDriftScore, and twice the
+// greatest that has fallen back to 0 within the last 64 windows (burst_memory.h).
 // What was outside joins the baseline when its score has fallen back to 0: it was noise.
 // Windows beside a foreign load of more than 0.05 cores are left out and counted. A drift that
 // begins before the baseline is there, or is slower than 64 windows, becomes part of it untold.
@@ -33,6 +28,7 @@
 
 #include "planner/drift/attribute_drift.h"
 #include "planner/drift/burst_memory.h"
+#include "planner/drift/drift_threshold.h"
 #include "planner/drift/step_costs.h"
 #include "profiles/units.h"
 
@@ -45,17 +41,6 @@ inline constexpr double kMostCoresBesideWindow = 0.05;
 // machines that are shared, and seldom worth a transition.
 inline constexpr double kLeastDrift = 0.16;
 
-struct DriftRule {
-  int window_steps = 2;
-  // The share of runs without drift in which a drift may be told, if windows are independent.
-  double false_alarms = 0.001;
-  Step run_steps = 1;  // the length of the run
-  friend bool operator==(const DriftRule&, const DriftRule&) = default;
-};
-
-// Returns the t of the rule above for a baseline of so many windows. Requires: 2 or more.
-double find_drift_threshold(const DriftRule& rule, int quantities, int windows);
-
 class DriftDetector {
  public:
   explicit DriftDetector(DriftRule rule) : rule_(rule) {}
@@ -65,8 +50,8 @@ class DriftDetector {
   void begin(const StepCosts& predicted);
   // Begins a new baseline under the same plan.
   void restart() { begin(StepCosts(predicted_)); }
-  // Takes a full step, perhaps without layers. Returns the drift if a score is high enough after
-  // it. `foreign_cores`: none if unknown, which counts as none. Requires: a plan has begun.
+  // Takes a full step, perhaps without layers. Returns the drift if it is told after it.
+  // `foreign_cores`: none if unknown, which counts as none. Requires: a plan has begun.
   std::optional<Drift> add(const StepCosts& measured, std::optional<double> foreign_cores);
   // Leaves out the windows that gave the drift just told, which were found to be disturbed: all
   // since its score has risen from 0 (the longest, of several). All scores begin anew; what other

@@ -39,8 +39,8 @@ struct OwnComparison {
   const OwnRow& gpipe() const { return rows.front(); }
   const OwnRow& unfrozen() const { return rows[1]; }
   const OwnRow& own() const { return rows.back(); }
-  // Returns the speed-up over the best unfrozen plan if nothing but forwards and backwards took
-  // time.
+  // Returns the speed-up of own() over the best unfrozen plan if nothing but the forwards and
+  // backwards of these two took time. Other plans may compute less.
   double compute_limit() const;
 };
 

@@ -61,8 +61,8 @@ const NamedPart& find_largest_cost(const TimeParts& parts) {
 // Judges each row of Frazil's own, which come last, by the published bar.
 std::string judge(const OwnComparison& comparison) {
   std::string text = fmt::format(
-      "  over the best plan that never freezes compute alone allows {:.2f}x; by the {}x published "
-      "over GPipe:\n",
+      "  over the best plan that never freezes the compute of these plans alone allows {:.2f}x; by "
+      "the {}x published over GPipe:\n",
       comparison.compute_limit(), kPublishedSpeedUp);
   for (std::size_t i = kOthersRows; i < comparison.rows.size(); ++i) {
     const OwnRow& row = comparison.rows[i];

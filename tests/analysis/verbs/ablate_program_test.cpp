@@ -355,7 +355,9 @@ TEST_F(AblateProgram, PredictsBeforeAnyRunWhatTheConfigurationTells) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::size_t told = outcome.err.find("predicted from the run configuration: unfrozen ");
   ASSERT_NE(told, std::string::npos) << outcome.err;
-  EXPECT_LT(told, outcome.err.find("5 of 5 runs to go, about ")) << outcome.err;
+  const std::size_t estimate = outcome.err.find("5 of 5 runs to go, about ");
+  ASSERT_NE(estimate, std::string::npos) << outcome.err;
+  EXPECT_LT(told, estimate) << outcome.err;
   EXPECT_EQ(outcome.err.find("unknown length"), std::string::npos) << outcome.err;
   const Json answer = Json::parse(outcome.out);
   // The same question, asked with a forecast that was written by hand.

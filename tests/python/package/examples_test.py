@@ -76,9 +76,12 @@ print(json.dumps({{"accuracy": run["epochs"] / 10, "loss": 0.5}}))
             calls += [f"3 0.0001 {seed} validation.safetensors policy" for seed in (1, 2)]
             self.assertEqual((folder / "calls").read_text(encoding="utf-8").splitlines(), calls)
             rows = (folder / "tuning.csv").read_text(encoding="utf-8").splitlines()
-            self.assertEqual(rows[:2], ["epochs,learning_rate,policy,seed,accuracy,loss", "2,0.0001,,1,0.2000,0.5000"])
+            self.assertEqual(rows[:2], ["epochs,learning_rate,policy,seed,inputs,accuracy,loss", f"2,0.0001,,1,{rows[1].split(',')[4]},0.2000,0.5000"])
             self.assertEqual(len(rows), 7)
             self.assertEqual({path.name for path in folder.iterdir()}, {"frazil", "calls", "tuning.csv"})
+            (folder / "validation.safetensors").write_bytes(b"other lines")
+            call("--epochs", "2")
+            self.assertEqual((folder / "calls").read_text(encoding="utf-8").splitlines(), [*calls, *calls[2:4]])
 
 
 if __name__ == "__main__":

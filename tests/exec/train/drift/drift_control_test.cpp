@@ -121,7 +121,7 @@ TEST(DriftControl, TellsNothingOfARunWithoutDrift) {
   EXPECT_EQ(result.phases.size(), 1U);
 }
 
-// So few steps are left that no plan makes up for what its transition takes.
+// A transition takes so long that no plan makes up for it in the steps that are left.
 TEST(DriftControl, DeclinesWhatDoesNotPayWithItsFigures) {
   TrainOptions options = watched_options();
   options.overhead->start = std::chrono::seconds(1);
