@@ -15,6 +15,7 @@ case "${1:-}" in
   -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
   -*) echo "ablation.sh: found $1, expected --soak, a folder or --help" >&2; exit 2 ;;
 esac
+if [ $# -gt 1 ]; then echo "ablation.sh: found $2 behind the folder, expected --soak before it, and nothing else" >&2; exit 2; fi
 folder=${1:-ablation}
 frazil=build/bin/frazil
 python=${PYTHON:-.deps/torch-python/python}

@@ -1,10 +1,16 @@
-"""What all examples end with: a run configuration beside model and data, and the commands that profile, plan and train."""
+"""What examples share: what they need of each other, and a run configuration beside model and data with the commands that profile, plan and train."""
 
 import json
 
 COMMANDS = """build/bin/frazil profile --run {0}/run.json --devices 2 --memory-limit 4GiB --rounds 3 --steps 2 --out {0}/profile.json --cluster-out {0}/cluster.json
 build/bin/frazil plan --profile {0}/profile.json --cluster {0}/cluster.json --batch {1} --micro-batch {2} --out {0}/plan.json
 build/bin/frazil train --run {0}/run.json --profile {0}/profile.json --cluster {0}/cluster.json --plan {0}/plan.json --out {0}/trained"""
+
+
+def require(parser, path, maker):
+    """Ends with a sentence where what another program leaves is not there."""
+    if not path.exists():
+        parser.error(f"found no {path}, expected what {maker} leaves")
 
 
 def write_run(folder, **settings):

@@ -30,6 +30,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the new head, dropout and the order of the samples")
     parser.add_argument("--epochs", type=int, default=4)
     given = parser.parse_args()
+    runs.require(parser, given.folder / "model/config.json", "fetch.py")
+    runs.require(parser, given.folder / "train.safetensors", "prepare.py")
     torch.manual_seed(given.seed)
     model = transformers.BertForSequenceClassification.from_pretrained(given.folder / "model", num_labels=2)
     samples = {name: tensor.torch()[:4] for name, tensor in frazil.read_tensors(given.folder / "train.safetensors").items()}

@@ -8,9 +8,13 @@ vocabulary, cut or padded. Takes transformers (examples/requirements.txt).
 
 import argparse
 import random
+import sys
 from pathlib import Path
 
 import frazil
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runs  # noqa: E402
 
 TOKENS = 32
 LEAST_RATING = 0.4
@@ -48,14 +52,16 @@ def make_collate(tokenizer):
 
 
 def main():
-    from transformers import BertTokenizer
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--train", type=int, default=2000, help="lines to train on")
     parser.add_argument("--test", type=int, default=1500, help="lines to test with")
     parser.add_argument("--validation", type=int, default=0, help="lines to choose settings with, in validation.safetensors")
     given = parser.parse_args()
+    for name in ("model/vocab.txt", "reviews.txt"):
+        runs.require(parser, given.folder / name, "fetch.py")
+    from transformers import BertTokenizer
+
     collate = make_collate(BertTokenizer(given.folder / "model/vocab.txt", do_lower_case=True))
     reviews = read_reviews(given.folder / "reviews.txt")
     names = ("train", "test", "validation") if given.validation else ("train", "test")

@@ -8,6 +8,7 @@ test samples.
 """
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +16,9 @@ import torch
 import transformers
 
 import frazil
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runs  # noqa: E402
 
 EPOCHS, BATCH = 4, 32
 RATE = 2e-4
@@ -61,6 +65,9 @@ def main():
     parser.add_argument("--freeze", action="store_true", help="freeze layers as training goes on")
     parser.add_argument("--seed", type=int, default=0, help="of the new head, dropout and the order of the samples")
     given = parser.parse_args()
+    runs.require(parser, given.folder / "model/config.json", "fetch.py")
+    for name in ("train", "test"):
+        runs.require(parser, given.folder / f"{name}.safetensors", "prepare.py")
     torch.manual_seed(given.seed)
     model = transformers.BertForSequenceClassification.from_pretrained(given.folder / "model", num_labels=2)
     samples, test = (read_samples(given.folder / f"{name}.safetensors") for name in ("train", "test"))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """tune.py FOLDER: how good the encoder becomes by other settings, on lines that neither train nor test it.
 
-FOLDER holds what prepare.py --validation N and export.py left, and a profile of it (model.json and cluster.json, as examples/ablation.sh leaves
-them). The run configuration (--run) is trained with every epoch count, learning rate and seed that is named, evaluated on
+FOLDER holds what prepare.py --validation N and export.py left, and a profile of it (profile.json and cluster.json, by the command that export.py
+prints). The run configuration (--run) is trained with every epoch count, learning rate and seed that is named, evaluated on
 FOLDER/validation.safetensors, and written as a row of a table; rows that the table has of the same configuration, model and data (one hash,
 `inputs`) are not trained again. Policies of freezing are named by their JSON text; without one nothing freezes. What two settings differ by is
 told by the rows of the same seeds.
@@ -15,16 +15,31 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runs  # noqa: E402
 
 KEYS = ("epochs", "learning_rate", "policy", "seed", "inputs")
 COLUMNS = (*KEYS, "accuracy", "loss")
 PROGRAM = Path(os.environ.get("FRAZIL_BIN", "build/bin")) / "frazil"
 
 
-def numbers(kind):
-    return lambda text: [kind(word) for word in text.split(",")]
+def numbers(kind, least):
+    """A reader of a comma list of numbers above `least`."""
+
+    def read(text):
+        try:
+            found = [kind(word) for word in text.split(",")]
+        except ValueError:
+            found = []
+        if not found or min(found) <= least:
+            raise argparse.ArgumentTypeError(f"found {text}, expected numbers above {least}, as 2,3")
+        return found
+
+    return read
 
 
 def policy(text):
@@ -78,7 +93,7 @@ def train(folder, run):
         path = folder / (Path(place).name + ".json")
         path.write_text(json.dumps(run), encoding="utf-8")
         try:
-            words = ("train", "--run", path, "--profile", folder / "model.json", "--cluster", folder / "cluster.json")
+            words = ("train", "--run", path, "--profile", folder / "profile.json", "--cluster", folder / "cluster.json")
             done = subprocess.run([PROGRAM, *words, "--out", f"{place}/out", "--quiet", "--json"], capture_output=True, text=True)
         finally:
             path.unlink()
@@ -91,14 +106,17 @@ def train(folder, run):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--run", type=Path, default="examples/ablation/reviews.json", help="run configuration whose settings are varied")
-    parser.add_argument("--epochs", type=numbers(int), required=True, help="as in 2,3,6")
-    parser.add_argument("--rates", type=numbers(float), required=True, help="as in 5e-5,1e-4")
-    parser.add_argument("--seeds", type=numbers(int), required=True, help="as in 21,22,23,24")
+    parser.add_argument("--run", type=Path, default=Path("examples/ablation/reviews.json"), help="run configuration whose settings are varied")
+    parser.add_argument("--epochs", type=numbers(int, 0), required=True, help="as in 2,3,6")
+    parser.add_argument("--rates", type=numbers(float, 0), required=True, help="as in 5e-5,1e-4")
+    parser.add_argument("--seeds", type=numbers(int, -1), required=True, help="as in 21,22,23,24")
     parser.add_argument("--policy", type=policy, default="", help='as in {"kind": "alpha", "alpha": 0.5, "start_epoch": 2}; without it nothing freezes')
     parser.add_argument("--table", type=Path, help="default FOLDER/tuning.csv")
     given = parser.parse_args()
     path = given.table or given.folder / "tuning.csv"
+    if not given.run.is_file():
+        parser.error(f"found no {given.run}, expected a run configuration")
+    runs.require(parser, given.folder / "profile.json", "frazil profile, by the command that export.py prints,")
     run = json.loads(given.run.read_text(encoding="utf-8"))
     rows = read_table(path)
     inputs = hash_inputs(given.folder, run)

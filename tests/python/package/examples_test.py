@@ -52,6 +52,18 @@ class Sentiment(unittest.TestCase):
             self.assertEqual([sum(row) for row in found["attention_mask"].tolist()], [4, 3])
             self.assertEqual(data.tensors, {"input_ids": ("I64", [32]), "attention_mask": ("I64", [32]), "labels": ("I64", [])})
 
+    def test_says_what_is_missing_and_who_leaves_it(self):
+        with TemporaryDirectory() as name:
+            tuned = ("--run", TREE / "examples/ablation/reviews.json", "--rates", "1e-4", "--seeds", "1")
+            for program, words, expected in (
+                (prepare, (), f"found no {name}/model/vocab.txt, expected what fetch.py leaves"),
+                (tune, (*tuned, "--epochs", "3"), f"found no {name}/profile.json, expected what frazil profile, by the command that export.py prints, leaves"),
+                (tune, (*tuned, "--epochs", "x"), "argument --epochs: found x, expected numbers above 0, as 2,3"),
+                (tune, (*tuned, "--epochs", "0"), "argument --epochs: found 0, expected numbers above 0, as 2,3"),
+            ):
+                done = subprocess.run([sys.executable, program.__file__, name, *words], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr.splitlines()[-1]), (2, f"{Path(program.__file__).name}: error: {expected}"))
+
     def test_is_tuned_once_for_each_setting_on_validation_lines(self):
         program = """#!{0}
 import json, sys
@@ -63,6 +75,7 @@ print(json.dumps({{"accuracy": run["epochs"] / 10, "loss": 0.5}}))
             folder = Path(name)
             (folder / "frazil").write_text(program.format(sys.executable, folder), encoding="utf-8")
             (folder / "frazil").chmod(0o755)
+            (folder / "profile.json").touch()
             command = [sys.executable, tune.__file__, folder, "--run", TREE / "examples/ablation/reviews.json", "--rates", "1e-4", "--seeds", "1,2"]
 
             def call(*words):
@@ -78,7 +91,7 @@ print(json.dumps({{"accuracy": run["epochs"] / 10, "loss": 0.5}}))
             rows = (folder / "tuning.csv").read_text(encoding="utf-8").splitlines()
             self.assertEqual(rows[:2], ["epochs,learning_rate,policy,seed,inputs,accuracy,loss", f"2,0.0001,,1,{rows[1].split(',')[4]},0.2000,0.5000"])
             self.assertEqual(len(rows), 7)
-            self.assertEqual({path.name for path in folder.iterdir()}, {"frazil", "calls", "tuning.csv"})
+            self.assertEqual({path.name for path in folder.iterdir()}, {"frazil", "calls", "profile.json", "tuning.csv"})
             (folder / "validation.safetensors").write_bytes(b"other lines")
             call("--epochs", "2")
             self.assertEqual((folder / "calls").read_text(encoding="utf-8").splitlines(), [*calls, *calls[2:4]])
