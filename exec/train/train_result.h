@@ -57,7 +57,7 @@ struct TrainProgress {
   std::optional<double> accuracy;  // of the last evaluation
   std::optional<Validation> validation = {};
   std::string event;        // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
-  bool is_warning = false;  // the event tells what went wrong
+  bool is_warning = false;  // the event tells what went wrong, or is not done that was asked for
 };
 
 }  // namespace frazil

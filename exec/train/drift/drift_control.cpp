@@ -48,8 +48,10 @@ DriftControl::DriftControl(TrainOptions& options, TrainingParts& parts, ProcessC
                  .false_alarms = options.config.drift.false_alarms,
                  .run_steps = parts.steps}) {
   if (!options.config.drift.is_on() || is_on_) return;
-  parts_.teller.tell(0, options.world ? "drift is not watched in a run over processes"
-                                      : "drift is not watched in a run that keeps its plan");
+  parts_.teller.tell(0,
+                     options.world ? "drift is not watched in a run over processes"
+                                   : "drift is not watched in a run that keeps its plan",
+                     /*is_warning=*/true);
 }
 
 void DriftControl::restore() {
