@@ -86,7 +86,7 @@ AskedSeeds read_seeds(const Flags& flags) {
 double read_margin(const Flags& flags) {
   if (flags.count("margin") == 0) return 1;
   const std::int64_t ppm = required_percent_ppm(flags, "margin");
-  if (ppm == 0) refuse_flags("--margin 0", "more than 0 points");
+  if (ppm == 0) refuse_flags("--margin 0", "a percentage above 0, up to 100");
   return static_cast<double>(ppm) / kPpmOfPoint;
 }
 

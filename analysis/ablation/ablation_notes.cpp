@@ -179,6 +179,19 @@ void add_arm_notes(const ArmRow& row, std::vector<std::string>& notes) {
   }
 }
 
+// Says how long `shorter` trains beside `all`, which it is to equal.
+std::string tell_length_of_shorter(const Ablation& ablation) {
+  constexpr double kAboutAsLong = 5;  // percent
+  const auto shorter = std::find_if(ablation.rows.begin(), ablation.rows.end(),
+                                    [](const ArmRow& row) { return row.arm == Arm::kShorter; });
+  const double more = shorter == ablation.rows.end() ? 0 : shorter->more_time_percent.value_or(0);
+  if (std::abs(more) <= kAboutAsLong) return "which trains unfrozen for as long";
+  return fmt::format(
+      "which trains unfrozen and was to take as long, but took {:.0f} % {}: the "
+      "comparison is not one of equal time",
+      std::abs(more), more < 0 ? "less" : "more");
+}
+
 std::string explain_gain(FreezingGain gain, const Ablation& ablation) {
   const std::string margin = fmt::format("(margin {})", tell_points(ablation.margin_points));
   std::string why;
@@ -189,7 +202,7 @@ std::string explain_gain(FreezingGain gain, const Ablation& ablation) {
       break;
     case FreezingGain::kSomething:
       why = fmt::format("all is non-inferior to unfrozen {} and better than shorter, ", margin);
-      why += "which trains unfrozen for as long and is not";
+      why += tell_length_of_shorter(ablation) + ", and is not";
       break;
     case FreezingGain::kNotShown: {
       const auto all = std::find_if(ablation.rows.begin(), ablation.rows.end(),
@@ -197,7 +210,7 @@ std::string explain_gain(FreezingGain gain, const Ablation& ablation) {
       const bool is_better = all->beats_shorter.value_or(false);
       why = fmt::format("all is {} {}, ", name_of(all->verdict), margin);
       why += is_better ? "and better than shorter, " : "and not shown to be better than shorter, ";
-      why += "which trains unfrozen for as long";
+      why += tell_length_of_shorter(ablation);
       break;
     }
   }

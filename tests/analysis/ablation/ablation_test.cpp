@@ -65,6 +65,39 @@ TEST(Ablation, OfHarmfulFreezingIsInferior) {
   EXPECT_EQ(row_of(sum_up_planted(planted, 5), Arm::kAll).verdict, NonInferiority::kShown);
 }
 
+TEST(Ablation, WhoseControlTookAnotherTimeSaysSo) {
+  const auto told = [](double seconds_of_shorter) {
+    PlantedRuns planted;
+    for (const std::int64_t seed : {1, 2, 3, 4}) {
+      planted.add(Arm::kUnfrozen, seed, 0.90, 10);
+      planted.add(Arm::kAll, seed, 0.87 + 0.001 * static_cast<double>(seed), 5);
+      planted.add(Arm::kShorter, seed, 0.88, seconds_of_shorter);
+    }
+    return to_text(sum_up_planted(planted));
+  };
+  EXPECT_NE(told(5.2).find("which trains unfrozen for as long\n"), std::string::npos) << told(5.2);
+  EXPECT_NE(told(4).find("which trains unfrozen and was to take as long, but took 20 % less: the "
+                         "comparison is not one of equal time\n"),
+            std::string::npos)
+      << told(4);
+}
+
+TEST(Ablation, NamesARivalOfUnfrozenOnlyWhereMoreThanNoiseMakesItFaster) {
+  const auto told = [](std::initializer_list<double> seconds) {
+    PlantedRuns planted;
+    std::int64_t seed = 0;
+    for (const double each : seconds) {
+      planted.add(Arm::kUnfrozen, ++seed, 0.90, 10);
+      planted.add(Arm::kDataParallel, seed, 0.90, each);
+    }
+    return to_text(sum_up_planted(planted)).find("measured to be faster: data-parallel") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(told({9, 9.1, 8.9}));
+  EXPECT_FALSE(told({9, 10.2, 9.7}));
+  EXPECT_FALSE(told({9})) << "one seed has no interval";
+}
+
 TEST(Ablation, WhoseControlIsAsGoodSaysThatFreezingBroughtNothing) {
   PlantedRuns planted;
   for (const std::int64_t seed : {1, 2, 3}) {
