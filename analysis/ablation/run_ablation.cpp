@@ -133,13 +133,27 @@ class AblationRunner {
                                          : "the run configuration and the length of its runs");
     tell(PredictionBasis::kRecordedMasks, "recorded masks");
     if (!runs_.predicted.empty() || request_.samples) return;
-    tell_("nothing is predicted before a run has ended: --samples does not say how long they are");
+    tell_("nothing is predicted before a run has ended: --samples N would say how long they are");
+  }
+
+  // Has `frazil train` read the inputs as they were given, before anything is told or runs: what is
+  // wrong with them is told by the file and line in which it stands.
+  void check_inputs(const fs::path& program, ChildPrograms& children) const {
+    const fs::path answer = request_.out / "check.json";
+    const fs::path errors = request_.out / "check.txt";
+    const ChildEnd end = children.run({program, check_arguments(request_), answer, errors});
+    const std::string said = read_text_file(answer);
+    fs::remove(answer);
+    fs::remove(errors);
+    if (children.stopped_by() != 0 || (end.code == 0 && end.signal == 0)) return;
+    throw_refusal(said, end.signal != 0 ? ExitCode::kFailure : static_cast<ExitCode>(end.code));
   }
 
   void run_pending() {
     const fs::path program = find_sibling("frazil-train");
-    tell_predictions();
     ChildPrograms children;
+    check_inputs(program, children);
+    tell_predictions();
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       if ((runs_.stopped_by = children.stopped_by()) != 0) return;
       tell_(fmt::format("{} of {} runs to go, {}", pending_.size() - i, runs_.pairs,

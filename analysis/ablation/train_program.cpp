@@ -122,6 +122,30 @@ std::vector<std::string> train_arguments(const ArmRun& run, const PairFiles& fil
   return arguments;
 }
 
+std::vector<std::string> check_arguments(const AblationRequest& request) {
+  std::vector<std::string> arguments{"--run",     request.base.file.string(),
+                                     "--profile", request.profile_file.string(),
+                                     "--cluster", request.cluster_file.string(),
+                                     "--device",  request.inputs.device,
+                                     "--check",   "--quiet",
+                                     "--json"};
+  if (request.inputs.gpus.empty()) return arguments;
+  arguments.insert(arguments.end(), {"--gpus", request.inputs.gpus});
+  return arguments;
+}
+
+void throw_refusal(const std::string& answer, ExitCode code) {
+  const TrainJson said = TrainJson::parse(answer, nullptr, /*allow_exceptions=*/false);
+  const TrainJson error = said.is_object() ? said.value("error", TrainJson::object()) : TrainJson();
+  if (!error.is_object() || !error.contains("found")) {
+    throw InputError("frazil train --check", 0,
+                     fmt::format("exit code {} without a reason", static_cast<int>(code)),
+                     "inputs that it takes", code);
+  }
+  throw InputError(error.value("file", ""), error.value("line", 0), error.value("found", ""),
+                   error.value("expected", ""), code);
+}
+
 PairResult read_trained(const ArmSeed& pair, const PairFiles& files, int devices) {
   PairResult result;
   result.pair = pair;

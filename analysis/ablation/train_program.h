@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "analysis/ablation/ablation_request.h"
 #include "analysis/ablation/arm.h"
 #include "analysis/ablation/arm_run.h"
 #include "analysis/ablation/pair_result.h"
 #include "planner/plan/plan.h"
+#include "profiles/error.h"
 
 namespace frazil {
 
@@ -34,6 +36,13 @@ std::vector<std::string> train_arguments(const ArmRun& run, const PairFiles& fil
                                          const Plan& first, const std::filesystem::path& profile,
                                          const std::filesystem::path& cluster,
                                          const AblationInputs& inputs);
+
+// Returns the arguments of `frazil train` that have it read and check the request's inputs alone.
+std::vector<std::string> check_arguments(const AblationRequest& request);
+
+// Throws what `frazil train --check --json` has said against the inputs: its answer, and the code
+// that it ended with.
+[[noreturn]] void throw_refusal(const std::string& answer, ExitCode code);
 
 // Reads the answer and the log of a run that has ended well into a result, all but the members
 // `inputs`, `frazil_version`, `process`, `epochs` and `made_from`. `devices`: of the cluster.

@@ -80,7 +80,9 @@ void add_train_flags(po::options_description& flags) {
       ("accept-other-kernels", po::bool_switch(),
        "with --resume: go on even if this process has other kernels than those that the run was "
        "computed by; bits differ from there on, and journal and report say so")  //
-      ("quiet", po::bool_switch(), "no progress, but warnings")                  //
+      ("check", po::bool_switch(),
+       "read and check all inputs, say so, and end: nothing is trained or written")  //
+      ("quiet", po::bool_switch(), "no progress, but warnings")                      //
       ("json", po::bool_switch(), "answer in JSON");
   add_kernels_flag(flags);
 }

@@ -178,6 +178,13 @@ void check_inputs_of(TrainOptions& options, bool quiet) {
                 quiet);
 }
 
+// Says that the inputs are those of a run that could begin.
+ExitCode end_checked(const TrainRequest& request, bool json) {
+  const std::string steps = std::to_string(count_steps(request.options, request.data));
+  print_answer(json ? "{\"steps\": " + steps + "}\n" : "the inputs hold: " + steps + " steps\n");
+  return ExitCode::kOk;
+}
+
 ExitCode end_before_first_step(int signal) {
   std::fprintf(stderr, "frazil train: stopped by signal %d before the first step\n", signal);
   return static_cast<ExitCode>(128 + signal);
@@ -195,6 +202,7 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   WeightsKeeper weights;
   if (folder) set_files(*folder, request, is_set(flags, "resume"), weights, options);
   check_inputs_of(options, quiet);
+  if (is_set(flags, "check")) return end_checked(request, json);
   options.stop = [&] { return signals.received() != 0; };
   const RunProcesses::Renew renew = processes.spread(request);
   if (signals.received() != 0) return end_before_first_step(signals.received());

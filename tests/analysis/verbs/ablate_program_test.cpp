@@ -102,6 +102,23 @@ TEST_F(AblateProgram, NeverRunsAgainWhatHasFinished) {
   EXPECT_EQ(calls().size(), 11U);
 }
 
+TEST_F(AblateProgram, HasTrainReadItsInputsBeforeAnyRun) {
+  plant("check refuses\n");
+  const Outcome refused = ablate("--arms unfrozen --seeds 1 --samples 8 --json");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, "frazil ablate: run.json:7: found a planted fault, expected none\n");
+  EXPECT_EQ(Json::parse(refused.out)["error"]["line"], 7);
+  EXPECT_TRUE(calls().empty());
+  EXPECT_FALSE(fs::exists(folder_.path("out")));
+  plant("");
+  ASSERT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+  // What has finished is told whatever train would say now.
+  plant("check refuses\n");
+  EXPECT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
+  EXPECT_EQ(ablate("--arms unfrozen --seeds 2").code, 2);
+  EXPECT_TRUE(has_result("unfrozen/seed-1"));
+}
+
 TEST_F(AblateProgram, RefusesResultsOfOtherInputs) {
   ASSERT_EQ(ablate("--arms unfrozen --seeds 1").code, 0);
   write_run(5);

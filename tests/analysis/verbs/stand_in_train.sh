@@ -2,7 +2,13 @@
 # Stands in for `frazil train` beside `frazil ablate`: answers as train does. The file `planted` beside it has lines
 # "ARM SEED ACCURACY SECONDS", in which ACCURACY may be `fails` or `hangs` (its process is then told in `hanging`); other runs have accuracy 0.5 and take 4 s. The file
 # `calls` gets a line for each run.
+# `--check` holds, unless `planted` has the line "check refuses".
 here=$(dirname "$0")
+if [[ " $* " == *' --check '* ]]; then
+  grep -q '^check refuses' "$here/planted" || exit 0
+  echo '{"error": {"code": 2, "sentence": "", "file": "run.json", "line": 7, "found": "a planted fault", "expected": "none"}}'
+  exit 2
+fi
 echo "$*" >> "$here/calls"
 while [ $# -gt 0 ]; do case $1 in --run) run=$2 ;; --out) out=$2 ;; esac; shift; done
 pair=$(dirname "$run"); seed=${pair##*-}; arm=$(basename "$(dirname "$pair")")

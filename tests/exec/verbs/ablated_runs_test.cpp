@@ -91,6 +91,35 @@ TEST_F(AblatedRuns, AreThoseOfTrainAndAreKept) {
   EXPECT_EQ(fs::last_write_time(path("out/freeze/seed-2/answer.json")), kept);
 }
 
+TEST_F(AblatedRuns, OfBadInputsAreRefusedAsTrainRefusesThem) {
+  const std::string good = read_text_file(path("run.json"));
+  const std::string files = "--run run.json --profile model.json --cluster cluster.json ";
+  const auto refuse = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    write_text_file(path("run.json"), text);
+    const Outcome checked = folder_.run("train", files + "--check");
+    const Outcome ablated = folder_.run("ablate", files + "--out out --samples 36 --seeds 1");
+    EXPECT_EQ(checked.code, 2) << to;
+    EXPECT_EQ(ablated.code, 2) << to;
+    EXPECT_EQ(ablated.err.substr(ablated.err.find(": ")),
+              checked.err.substr(checked.err.find(": ")));
+    EXPECT_FALSE(fs::exists(path("out")));
+    return checked.err;
+  };
+  EXPECT_NE(refuse("\"dim\"", "\"dym\"").find("run.json:"), std::string::npos);
+  EXPECT_NE(refuse("\"classes\": ", "\"classes\": 1").find("model.json"), std::string::npos);
+  EXPECT_NE(refuse("\"epochs\": ", "\"epochs\": -").find("run.json:"), std::string::npos);
+  write_text_file(path("run.json"), good);
+  const Outcome checked = folder_.run("train", files + "--out out --check");
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_NE(checked.out.find("the inputs hold: "), std::string::npos) << checked.out;
+  EXPECT_FALSE(fs::exists(path("out"))) << "nothing is trained or written";
+  const Json steps = Json::parse(folder_.run("train", files + "--check --json").out);
+  const Json trained = ablate("--arms unfrozen --seeds 1");
+  EXPECT_EQ(steps["steps"], trained["pairs"][0]["steps"]);
+}
+
 TEST_F(AblatedRuns, OverProcessesHaveTheBitsOfThreads) {
   const Json threads = ablate("--arms unfrozen,all --seeds 1");
   fs::rename(path("out"), path("threads"));
