@@ -63,6 +63,6 @@ say 'the encoder, devices of 360 MiB'
 limited=$folder/limited
 mkdir -p "$limited"
 # Two epochs in which half of what trains freezes every third of an epoch: what the arms learn so is not looked at.
-sed 's/"epochs": 3/"epochs": 2/; s/"start_epoch": 2/"start_step": 21, "interval_steps": 21/' "$reviews/run.json" >"$reviews/short.json"
+sed 's/"epochs": 3/"epochs": 2/; s/"start_epoch": 3/"start_step": 21, "interval_steps": 21/' "$reviews/run.json" >"$reviews/short.json"
 measure "$limited" "$reviews/short.json" 360MiB
 ablate "$limited" "$reviews/short.json" arms --samples 2000 --seeds 4
