@@ -264,6 +264,7 @@ elseif(sanitizer)
     planner_prediction_tests/BoundsBruteForce.NoOrderTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfMoreMicroBatchesTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfThreeMicroBatchesOverThreeStagesTakesLessThanItsBounds
+    planner_reproduce_tests/OwnRuns
     planner_reproduce_tests/OwnTables
     planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
     planner_reproduce_tests/ReproduceSailor.APlansOwnMeasurementsHaveNoSayInItsPrediction
