@@ -12,11 +12,10 @@
 //   |y - m| > t x s x sqrt(1 + pi/2n)   and   |y - m| > kLeastDrift x (1 - the quantity's share)
 // where pi/2n is what a median of n normal values adds to the variance, and t such that no more
 // than about `false_alarms` of runs without drift have one told, if windows are independent and
-// normal (drift_threshold.h). A score for each side, slower and faster, rises by
-// 1 with a window outside on that side and falls by 1 with any other, not below 0 (a cumulative sum
-// of signs; Page, Biometrika 41, 1954). A drift is told if a score reaches
-// kLeastDriftScore, and twice the
-// greatest that has fallen back to 0 within the last 64 windows (burst_memory.h).
+// normal (drift_threshold.h). A score for each side, slower and faster, rises by 1 with a window
+// outside on that side and falls by 1 with any other, not below 0 (a cumulative sum of signs; Page,
+// Biometrika 41, 1954). A drift is told if a score reaches kLeastDriftScore, and twice the greatest
+// that has fallen back to 0 within the last 64 windows (burst_memory.h).
 // What was outside joins the baseline when its score has fallen back to 0: it was noise.
 // Windows beside a foreign load of more than 0.05 cores are left out and counted. A drift that
 // begins before the baseline is there, or is slower than 64 windows, becomes part of it untold.
