@@ -202,7 +202,7 @@ std::string explain_gain(FreezingGain gain, const Ablation& ablation) {
       break;
     case FreezingGain::kSomething:
       why = fmt::format("all is non-inferior to unfrozen {} and better than shorter, ", margin);
-      why += tell_length_of_shorter(ablation) + ", and is not";
+      why += "which is not, and " + tell_length_of_shorter(ablation);
       break;
     case FreezingGain::kNotShown: {
       const auto all = std::find_if(ablation.rows.begin(), ablation.rows.end(),
