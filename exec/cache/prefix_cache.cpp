@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "exec/disk/hashes.h"
+#include "exec/models/boundary.h"
 #include "profiles/error.h"
 
 namespace frazil {

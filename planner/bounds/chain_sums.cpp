@@ -119,9 +119,9 @@ void ChainSums::add_layers(const ModelProfile& profile, const Activity& activity
     const bool backward = activity.backward(LayerId{l});
     const Duration weight =
         active.input_gradient ? cost.backward_weight : cost.backward_weight_alone;
-    const bool is_read = activity.is_cached(LayerId{l});
-    append(forward_, is_read ? 0 : (backward ? cost.forward : cost.forward_frozen).count());
-    append(frozen_, is_read ? 0 : cost.forward_frozen.count());
+    const bool runs = activity.has_forward(LayerId{l});
+    append(forward_, runs ? (backward ? cost.forward : cost.forward_frozen).count() : 0);
+    append(frozen_, runs ? cost.forward_frozen.count() : 0);
     append(input_, active.input_gradient ? cost.backward_input.count() : 0);
     append(weight_, active.weight_gradient ? weight.count() : 0);
     append(update_, active.weight_gradient ? layer.update.count() : 0);
@@ -145,6 +145,7 @@ void ChainSums::add_edges(const ModelProfile& profile, const Activity& activity)
   carries_.assign(cuts, false);
   for (std::size_t e = 0; e < profile.edges.size(); ++e) {
     const Edge& edge = profile.edges[e];
+    if (activity.is_idle(edge.to)) continue;
     const Bytes size = edge.bytes(1) * size_;
     const bool carries = activity.edge_carries[e];
     for (std::size_t cut = edge.from.index() + 1; cut <= edge.to.index(); ++cut) {

@@ -131,6 +131,7 @@ Bytes find_received(const Stage& stage, const std::vector<int>& remote_samples,
   for (const Edge& edge : profile.edges) {
     const int samples = remote_samples[edge.from.index()];
     if (samples == 0 || !holds_layer(stage, edge.to) || activity.backward(edge.to)) continue;
+    if (activity.is_idle(edge.to)) continue;
     received = add(received, edge.bytes(samples), 1);
   }
   return received;

@@ -77,7 +77,7 @@ std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
   const bool saves = kind == ActionKind::kRecompute || stage.memory != MemoryPolicy::kRecompute;
   for_each_layer(stage, [&](LayerId layer) {
     if (forward) {
-      if (activity.is_cached(layer)) return;
+      if (!activity.has_forward(layer)) return;
       parts.push_back({layer, saves && activity.backward(layer) ? LayerPart::kForward
                                                                 : LayerPart::kForwardFrozen});
     } else if (activity.layers.at(layer.index()).weight_gradient) {

@@ -39,8 +39,8 @@ std::vector<StageBoundary> find_stage_boundaries(const Pipeline& pipeline,
 // ascend in F, R and U and descend in a backward. The result is empty if the stage has nothing to
 // do. The W of a layer without I is kBackwardWeightAlone; it belongs to W and to B. The F of a
 // stage that recomputes saves nothing, so all its parts are kForwardFrozen; R runs the forward
-// again and saves. Cached layers have no F; reading their cached output takes no time here, because
-// no measurement says how long it takes.
+// again and saves. Idle and cached layers have no F; reading a cached output takes no time here,
+// because no measurement says how long it takes.
 std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
                                         const Activity& activity);
 

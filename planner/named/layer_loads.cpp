@@ -9,7 +9,7 @@ LayerLoad load_of(const Layer& layer, const LayerActivity& active, int size) {
   const CostSample cost = cost_at(layer, size).cost;
   const bool has_backward = active.input_gradient || active.weight_gradient;
   LayerLoad load;
-  load.forward = has_backward ? cost.forward : cost.forward_frozen;
+  if (!active.idle) load.forward = has_backward ? cost.forward : cost.forward_frozen;
   load.state = layer.parameters;
   if (has_backward) load.stash = cost.kept(active.trains);
   if (active.input_gradient) load.backward += cost.backward_input;
@@ -30,6 +30,7 @@ std::vector<LayerLoad> find_layer_loads(const ModelProfile& profile, const Activ
     loads.push_back(load_of(profile.layers[l], activity.layers[l], micro_batch_size));
   }
   for (const Edge& edge : profile.edges) {
+    if (activity.is_idle(edge.to)) continue;
     Bytes& output = loads.at(edge.from.index()).output;
     output = std::max(output, edge.bytes(micro_batch_size));
   }

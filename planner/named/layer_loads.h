@@ -12,7 +12,7 @@
 namespace frazil {
 
 struct LayerLoad {
-  Duration forward{0};
+  Duration forward{0};   // 0 of an idle layer
   Duration backward{0};  // I and W, as far as they exist
   Duration update{0};
   Bytes state;   // parameters; where the layer is updated also gradients and optimizer state

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "profiles/error.h"
 #include "profiles/gradient_flow.h"
@@ -24,6 +25,46 @@ std::vector<bool> find_active_layers(const ModelProfile& profile, const FreezeMa
     for (const LayerId layer : tied.layers) active.at(layer.index()) = true;
   }
   return active;
+}
+
+// Adds the layers that others of these read. Edges are sorted by their first layer and run forward:
+// against their order, each layer comes after every layer that reads from it.
+std::vector<bool> add_what_they_read(const ModelProfile& profile, std::vector<bool> layers) {
+  for (auto edge = profile.edges.rbegin(); edge != profile.edges.rend(); ++edge) {
+    if (layers[edge->to.index()]) layers[edge->from.index()] = true;
+  }
+  return layers;
+}
+
+std::vector<bool> find_needed_unfrozen(const ModelProfile& profile) {
+  const GradientFlow flow = find_unfrozen_flow(profile);
+  std::vector<bool> works;
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    works.push_back(flow.layers[l].any() || profile.layers[l].varies_in_training);
+  }
+  return add_what_they_read(profile, std::move(works));
+}
+
+void find_idle_layers(const ModelProfile& profile, Activity& activity) {
+  const std::vector<bool> unfrozen = find_needed_unfrozen(profile);
+  std::vector<bool> works;
+  bool any_backward = false;
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    const bool backward = activity.backward(LayerId{l});
+    const bool varies = activity.layers[l].trains && profile.layers[l].varies_in_training;
+    any_backward = any_backward || backward;
+    works.push_back(backward || varies || !unfrozen[l]);
+  }
+  if (!any_backward) return;
+  const std::vector<bool> needed = add_what_they_read(profile, std::move(works));
+  for (std::size_t l = 0; l < needed.size(); ++l) activity.layers[l].idle = !needed[l];
+}
+
+// True if a layer from `depth` on reads an idle one before it.
+bool reads_idle(const ModelProfile& profile, const Activity& activity, int depth) {
+  return std::any_of(profile.edges.begin(), profile.edges.end(), [&](const Edge& edge) {
+    return edge.from.value < depth && edge.to.value >= depth && activity.is_idle(edge.from);
+  });
 }
 
 // Throws unless the first stages hold the whole prefix: only they read samples, and so the features
@@ -57,6 +98,7 @@ Activity find_activity(const ModelProfile& profile, const FreezeMask& mask) {
          .weight_gradient = flow.layers[layer].weight,
          .trains = active[layer] || mask.is_active(profile.layers[layer].block)});
   }
+  find_idle_layers(profile, activity);
   return activity;
 }
 
@@ -65,9 +107,11 @@ int count_frozen_prefix(const ModelProfile& profile, const Activity& activity) {
   for (const Layer& layer : profile.layers) {
     const LayerActivity& own = activity.layers[static_cast<std::size_t>(count)];
     const bool varies = own.trains && layer.varies_in_training;
-    if (layer.has_loss || own.active || varies || activity.backward(LayerId{count})) break;
+    const bool works = layer.has_loss || own.active || varies || activity.backward(LayerId{count});
+    if (works && !own.idle) break;
     ++count;
   }
+  while (count > 0 && reads_idle(profile, activity, count)) --count;
   return count;
 }
 

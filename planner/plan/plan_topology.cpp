@@ -33,7 +33,7 @@ PipelineTopology find_topology(const Pipeline& pipeline, const ModelProfile& str
   for (std::size_t e = 0; e < structure.edges.size(); ++e) {
     const StageId from = topology.stage_of.at(structure.edges[e].from.index());
     const StageId to = topology.stage_of.at(structure.edges[e].to.index());
-    if (from == to) continue;
+    if (from == to || activity.is_idle(structure.edges[e].to)) continue;
     StageCrossing& crossing = crossings[{from, to}];
     crossing.from = from;
     crossing.to = to;

@@ -16,7 +16,8 @@
 
 namespace frazil {
 
-// All edges from one stage to another stage of a pipeline, by position in ModelProfile::edges.
+// All edges from one stage to another stage of a pipeline, but those to idle layers, by position in
+// ModelProfile::edges.
 struct StageCrossing {
   StageId from;
   StageId to;

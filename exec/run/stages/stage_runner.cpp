@@ -58,6 +58,7 @@ StageRunner::StageRunner(const StageContext& context, StageWork work, AddGradien
       measurement_(context.measurement),
       boundary_(find_boundary(model_, activity_.cached)) {
   for_each_layer(work_.layers, [&](LayerId l) {
+    if (activity_.is_idle(l)) return;
     places_.push_back({.layer = l, .incoming = model_.edges_into(l), .leaving = {}});
     has_backward_ = has_backward_ || activity_.backward(l);
     reads_samples_ = reads_samples_ || places_.back().incoming.empty() || model_.has_loss(l);
@@ -66,6 +67,7 @@ StageRunner::StageRunner(const StageContext& context, StageWork work, AddGradien
   for (std::size_t i = 0; i < places_.size(); ++i) place_of_[places_[i].layer.index()] = i;
   for (Place& place : places_) {
     for (const std::size_t e : model_.edges_from(place.layer)) {
+      if (activity_.is_idle(model_.edges[e].to)) continue;
       if (place_of_[model_.edges[e].to.index()] == places_.size()) {
         place.leaving.push_back(e);
       } else {

@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "exec/cache/prefix_boundary.h"
+#include "exec/cache/prefix_features.h"
 #include "exec/measuring/recorder.h"
+#include "exec/models/boundary.h"
 #include "exec/models/layer_graph.h"
 #include "exec/run/execution_context.h"
 #include "exec/run/stages/kept_weights.h"
@@ -134,7 +135,7 @@ class StageRunner {
   const Measurement& measurement_;
   std::vector<LayerOutput> boundary_;  // of the cached layers
   std::vector<Place> places_;          // ascending
-  std::vector<std::size_t> place_of_;  // by layer; places_.size(): not in this stage
+  std::vector<std::size_t> place_of_;  // by layer; places_.size(): idle or not in this stage
   bool has_backward_ = false;
   bool reads_samples_ = false;  // some layer reads inputs or labels
   std::map<MicroBatchId, SavedMicroBatch> saved_;

@@ -124,8 +124,9 @@ Differentiated differentiate(const ModelSpec& model, const LayerTensors& paramet
         layer.forward({LayerId{l}, parameters[l], read, key, trains, nullptr, &statistics}));
     if (!layer.loss) continue;
     const at::Tensor loss = layer.loss(outputs.back(), samples.labels) * scale;
+    if (!loss.requires_grad()) continue;
     result.losses.push_back(loss.item<double>());
-    if (loss.requires_grad()) losses.push_back(loss);
+    losses.push_back(loss);
   }
   autocast.reset();
   const Tensors found = torch::autograd::grad(losses, trained, {}, /*retain_graph=*/std::nullopt,

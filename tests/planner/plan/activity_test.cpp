@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -20,10 +21,14 @@ ModelProfile chain(int layers) {
 
 FreezeMask mask(const std::string& bits) { return FreezeMask::parse(bits, "test", 1); }
 
-// Writes one letter per layer: F for forward only, I, W, or B for both.
+// Writes one letter per layer: F for forward only, I, W, or B for both, - for an idle layer.
 std::string picture(const Activity& activity) {
   std::string text;
   for (const LayerActivity& layer : activity.layers) {
+    if (layer.idle) {
+      text += "-";
+      continue;
+    }
     const char* letters[2][2] = {{"F", "W"}, {"I", "B"}};
     text += letters[layer.input_gradient ? 1 : 0][layer.weight_gradient ? 1 : 0];
   }
@@ -67,8 +72,40 @@ TEST(Activity, BranchesThatReachNoLossHaveNoBackward) {
   ModelProfile profile = chain(4);
   profile.edges = {edge(0, 1), edge(0, 3), edge(1, 2)};
   const Activity activity = find_activity(profile, mask("1111"));
-  EXPECT_EQ(picture(activity), "WFFB");
+  EXPECT_EQ(picture(activity), "WFFB") << "no mask has left them idle";
   EXPECT_EQ(activity.edge_carries, (std::vector<bool>{false, true, false}));
+}
+
+// Blocks T S loss of a blockwise distillation, and the last loss in a block of its own.
+TEST(Activity, LayersThatNoBackwardNeedsAreIdle) {
+  ModelProfile profile = chain(9);
+  profile.blocks = {"0", "1", "2", "end"};
+  profile.edges.clear();
+  for (const int b : {0, 1, 2}) {
+    const int teacher = 3 * b;
+    for (const int l : {teacher, teacher + 1, teacher + 2}) {
+      profile.layers[static_cast<std::size_t>(l)].block = BlockId{b};
+    }
+    for (const int l : {teacher, teacher + 2}) {
+      profile.layers[static_cast<std::size_t>(l)].parameters = Bytes{0};
+    }
+    profile.layers[static_cast<std::size_t>(teacher + 2)].has_loss = true;
+    profile.edges.push_back(edge(teacher, teacher + 2, EdgeKind::kDetached));
+    if (b < 2) profile.edges.push_back(edge(teacher, teacher + 3));
+    if (b < 2) profile.edges.push_back(edge(teacher, teacher + 4, EdgeKind::kDetached));
+    profile.edges.push_back(edge(teacher + 1, teacher + 2));
+  }
+  profile.layers.back().block = BlockId{3};
+  const auto told = [&](const std::string& bits) {
+    const Activity activity = find_activity(profile, mask(bits));
+    return picture(activity) + " " + std::to_string(count_frozen_prefix(profile, activity));
+  };
+  EXPECT_EQ(told("1111"), "FWIFWIFWI 1");
+  EXPECT_EQ(told("0111"), "F--FWIFWI 4") << "the second teacher block is fed by the first alone";
+  EXPECT_EQ(told("1101"), "FWIFWI--- 1") << "nobody needs the last teacher block";
+  EXPECT_EQ(told("1001"), "FWI------ 1");
+  EXPECT_EQ(told("0011"), "F--F--FWI 7");
+  EXPECT_EQ(told("0001"), "FFFFFFFFF 2") << "where nothing learns, all is run";
 }
 
 TEST(Activity, TiedParameterIsActiveWhereverOneOfItsBlocksIs) {
@@ -160,15 +197,22 @@ class PathOracle {
   bool trains(int layer) const {
     return active(layer) || mask_.is_active(profile_.layers[static_cast<std::size_t>(layer)].block);
   }
-  // The layers that are the same in every epoch, from the first on.
+  // The layers that are the same in every epoch or idle, from the first on, as far as no later
+  // layer reads an idle one.
   int prefix() const {
-    for (int layer = 0;; ++layer) {
-      const Layer& entry = profile_.layers[static_cast<std::size_t>(layer)];
-      const bool learns =
-          entry.has_loss || active(layer) || (reaches_loss(layer) && active_upward(layer));
-      if (learns || (trains(layer) && entry.varies_in_training)) return layer;
-      if (layer + 1 == static_cast<int>(profile_.layers.size())) return layer + 1;
+    int end = 0;
+    while (end < layers() && (idle(end) || !works(end))) ++end;
+    const auto reads_idle = [&](const Edge& e) {
+      return e.from.value < end && e.to.value >= end && idle(e.from.value);
+    };
+    while (std::any_of(profile_.edges.begin(), profile_.edges.end(), reads_idle)) --end;
+    return end;
+  }
+  bool idle(int layer) const {
+    for (int any = 0; any < layers(); ++any) {
+      if (backward(any)) return !needed(layer);
     }
+    return false;
   }
   bool reaches_loss(int layer) const {
     if (profile_.layers[static_cast<std::size_t>(layer)].has_loss) return true;
@@ -184,6 +228,35 @@ class PathOracle {
   }
 
  private:
+  int layers() const { return static_cast<int>(profile_.layers.size()); }
+  bool varies(int layer) const {
+    return trains(layer) && profile_.layers[static_cast<std::size_t>(layer)].varies_in_training;
+  }
+  bool works(int layer) const {
+    return profile_.layers[static_cast<std::size_t>(layer)].has_loss || active(layer) ||
+           (reaches_loss(layer) && active_upward(layer)) || varies(layer);
+  }
+  bool backward(int layer) const {
+    if (active(layer) && reaches_loss(layer)) return true;
+    return std::any_of(profile_.edges.begin(), profile_.edges.end(), [&](const Edge& e) {
+      return e.kind == EdgeKind::kGradient && e.to.value == layer && reaches_loss(layer) &&
+             active_upward(e.from.value);
+    });
+  }
+  bool is_read_by(int layer, const std::function<bool(int)>& works) const {
+    if (works(layer)) return true;
+    return std::any_of(profile_.edges.begin(), profile_.edges.end(), [&](const Edge& e) {
+      return e.from.value == layer && is_read_by(e.to.value, works);
+    });
+  }
+  bool needed(int layer) const {
+    const FreezeMask all = FreezeMask::all_active(mask_.blocks());
+    const PathOracle unfrozen(profile_, all);
+    const auto works_unfrozen = [&](int l) { return unfrozen.backward(l) || unfrozen.varies(l); };
+    return is_read_by(
+        layer, [&](int l) { return backward(l) || varies(l) || !is_read_by(l, works_unfrozen); });
+  }
+
   const ModelProfile& profile_;
   const FreezeMask& mask_;
 };
@@ -231,6 +304,7 @@ TEST(Activity, AgreesWithAWalkOverAllPathsOfRandomModels) {
       EXPECT_EQ(found.input_gradient, input_gradient[static_cast<std::size_t>(layer)]) << layer;
       EXPECT_EQ(found.weight_gradient, oracle.active(layer) && oracle.reaches_loss(layer)) << layer;
       EXPECT_EQ(found.trains, oracle.trains(layer)) << layer;
+      EXPECT_EQ(found.idle, oracle.idle(layer)) << layer;
     }
     EXPECT_EQ(count_frozen_prefix(profile, activity), oracle.prefix());
   }

@@ -1,21 +1,11 @@
-#include "exec/cache/prefix_boundary.h"
+#include "exec/cache/prefix_features.h"
 
 #include <ATen/core/Tensor.h>
 
-#include <set>
-
+#include "exec/models/boundary.h"
 #include "profiles/error.h"
 
 namespace frazil {
-
-std::vector<LayerOutput> find_boundary(const ModelSpec& model, int depth) {
-  std::set<LayerOutput> crossing;
-  for (const ModelEdge& edge : model.edges) {
-    if (edge.from.value >= depth || edge.to.value < depth) continue;
-    for (const std::size_t output : edge.outputs) crossing.insert({edge.from, output});
-  }
-  return {crossing.begin(), crossing.end()};
-}
 
 std::vector<Tensors> spread_by_layer(const ModelSpec& model, const PrefixFeatures& features) {
   const std::vector<LayerOutput> boundary = find_boundary(model, features.depth);

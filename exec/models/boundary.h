@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "exec/models/model.h"
-#include "exec/tensors/tensors.h"
 
 namespace frazil {
 
@@ -19,15 +18,7 @@ struct LayerOutput {
 
 // Returns the outputs of layers [0, depth) that layers from `depth` on read: ascending, each once.
 std::vector<LayerOutput> find_boundary(const ModelSpec& model, int depth);
-
-// The outputs at that boundary for one micro-batch, in the order of find_boundary.
-struct PrefixFeatures {
-  int depth = 0;  // 0: none
-  Tensors tensors = {};
-};
-
-// Returns the outputs by layer of the prefix, as if it had run: each tensor stands where its layer
-// puts it.
-std::vector<Tensors> spread_by_layer(const ModelSpec& model, const PrefixFeatures& features);
+// Returns the tensors that these outputs are: of outputs that are the same tensor the first.
+std::vector<LayerOutput> find_boundary_tensors(const ModelSpec& model, int depth);
 
 }  // namespace frazil
