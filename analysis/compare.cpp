@@ -106,6 +106,24 @@ std::vector<ActionRow> join_rows(const Timeline& predicted, const Timeline& meas
   return rows;
 }
 
+bool is_one_window(const std::vector<Step>& steps) {
+  return steps.size() <= 1 ||
+         (steps.front() == 0 && steps.back() == static_cast<Step>(steps.size()) - 1);
+}
+
+// Returns the measured windows by their first steps, in one pass over the spans.
+std::map<Step, Timeline> split_windows(const Timeline& measured, Step window) {
+  std::map<Step, Timeline> parts;
+  const std::vector<Step> firsts = windows_of(measured, window);
+  for (const Span& span : measured.spans) {
+    const auto after = std::upper_bound(firsts.begin(), firsts.end(), span.action.step);
+    if (after == firsts.begin()) continue;
+    const Step first = *(after - 1);
+    if (span.action.step - first < window) parts[first].spans.push_back(span);
+  }
+  return parts;
+}
+
 // Returns null for a ratio to nothing, which no number can say.
 nlohmann::ordered_json finite_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
@@ -113,17 +131,20 @@ nlohmann::ordered_json finite_or_null(double value) {
 
 }  // namespace
 
+Step count_window(const Timeline& predicted) {
+  return std::max<Step>(1, static_cast<Step>(steps_of(predicted).size()));
+}
+
 double ActionRow::ratio() const { return divide(predicted, measured); }
 
 Comparison compare(const Timeline& predicted, const Timeline& measured) {
-  ENSURE(steps_of(predicted).size() <= 1, "a prediction is one step");
+  ENSURE(is_one_window(steps_of(predicted)), "a prediction is one step, or one window");
   Comparison comparison;
-  comparison.predicted_step = makespan(predicted);
-  std::map<Step, Timeline> by_step;
-  for (const Span& span : measured.spans) by_step[span.action.step].spans.push_back(span);
+  comparison.window = count_window(predicted);
+  comparison.predicted_step = makespan(predicted) / comparison.window;
   std::vector<double> makespans;
-  for (const auto& [step, timeline] : by_step) {
-    const Duration length = makespan(timeline);
+  for (const auto& [step, timeline] : split_windows(measured, comparison.window)) {
+    const Duration length = makespan(timeline) / comparison.window;
     comparison.steps.push_back({step, comparison.predicted_step, length});
     makespans.push_back(static_cast<double>(length.count()));
   }
@@ -190,12 +211,12 @@ std::string to_json(const Comparison& comparison) {
   return all.dump(2) + "\n";
 }
 
-Timeline read_one_step(const std::filesystem::path& path) {
+Timeline read_prediction(const std::filesystem::path& path) {
   Timeline timeline = read_timeline_csv(path);
-  const std::size_t steps = steps_of(timeline).size();
-  if (steps != 1) {
-    throw InputError(path.string(), 0, fmt::format("{} steps", steps),
-                     "the one step of a prediction");
+  const std::vector<Step> steps = steps_of(timeline);
+  if (steps.empty() || !is_one_window(steps)) {
+    throw InputError(path.string(), 0, fmt::format("{} steps", steps.size()),
+                     "the one step of a prediction, or the steps 0, 1, ... of a window");
   }
   return timeline;
 }

@@ -23,14 +23,17 @@ struct ActionRow {
   double ratio() const;    // 1 when both are 0, infinite when only `measured` is
 };
 
+// A measured step, or a window of steps that were handed out at once
+// (planner/plan/step_window.h).
 struct StepRow {
-  Step step = 0;
-  Duration predicted{0};  // makespan
+  Step step = 0;          // the first of the window
+  Duration predicted{0};  // makespan; of a window, divided by its steps
   Duration measured{0};
 };
 
 struct Comparison {
-  Duration predicted_step{0};  // makespan of the prediction
+  Step window = 1;             // the steps of the prediction
+  Duration predicted_step{0};  // makespan of the prediction; of a window, divided by its steps
   Duration measured_step{0};   // trimmed mean over the measured steps
   double step_ratio = 1;
   std::vector<ActionRow> actions;  // by (pipeline, stage, kind)
@@ -42,9 +45,12 @@ struct Comparison {
   std::vector<std::string> only_measured;
 };
 
-// Compares `predicted`, which holds one step at most, with `measured`, any number of steps of the
-// same plan. Kinds that only one side has make no row; their actions are in the lists. A pair
-// counts for the stage of its forward half.
+// Returns how many steps a prediction holds: 1, or those of a window.
+Step count_window(const Timeline& predicted);
+
+// Compares `predicted`, which holds one step at most, or one window of steps, with `measured`, any
+// number of steps or windows of the same plan. Kinds that only one side has make no row; their
+// actions are in the lists. A pair counts for the stage of its forward half.
 Comparison compare(const Timeline& predicted, const Timeline& measured);
 
 // Says what the measured time of a kind of action holds beside or instead of work, such as
@@ -53,12 +59,14 @@ std::string_view remark_on(ActionKind kind);
 
 std::string to_json(const Comparison& comparison);  // one object, times in ns
 
-// Reads a time line that must hold exactly one step: a prediction. Throws InputError.
-Timeline read_one_step(const std::filesystem::path& path);
+// Reads a time line that must hold one step, or the steps 0, 1, ... of one window: a prediction.
+// Throws InputError.
+Timeline read_prediction(const std::filesystem::path& path);
 // Reads a time line that must hold at least one step: a measurement. Throws InputError.
 Timeline read_measured_steps(const std::filesystem::path& path);
 
-// Returns the measured step whose makespan is the lower median; none if no step was measured.
+// Returns the measured step, or the first step of the window, whose makespan is the lower median;
+// none if no step was measured.
 std::optional<Step> representative_step(const Comparison& comparison);
 
 }  // namespace frazil

@@ -42,7 +42,7 @@ ExitCode compare_files(const po::variables_map& values) {
     }
   }
   const frazil::Comparison comparison =
-      frazil::compare(frazil::read_one_step(values["predicted"].as<std::string>()),
+      frazil::compare(frazil::read_prediction(values["predicted"].as<std::string>()),
                       frazil::read_measured_steps(values["measured"].as<std::string>()));
   frazil::print_answer(values.count("json") > 0 ? frazil::to_json(comparison)
                                                 : frazil::to_text(comparison));

@@ -70,7 +70,7 @@ ReportPhase read_phase(Step first, const PlanEvent& plan, const std::filesystem:
                     .predicted = {},
                     .measured = {}};
   if (!find_missing(place).empty()) return phase;
-  phase.predicted = read_one_step(place / "predicted.csv");
+  phase.predicted = read_prediction(place / "predicted.csv");
   phase.measured = read_timeline_csv(place / "measured.csv");
   phase.clock_uncertainty = read_clock_uncertainty(place / "measured.csv");
   phase.memory = read_memory_record(place / "memory.json");
@@ -158,8 +158,9 @@ RunSummary summarize(const ReportRun& run) {
     PhaseSummary& told = summary.phases[i];
     told.memory = phase.memory;
     told.sampled = find_sampled(phase.measured);
-    told.predicted_time = mean_split(phase.predicted);
-    told.measured_time = mean_split(phase.measured);
+    const Step window = count_window(phase.predicted);
+    told.predicted_time = mean_split(phase.predicted, window);
+    told.measured_time = mean_split(phase.measured, window);
   }
   return summary;
 }

@@ -17,8 +17,9 @@ namespace {
 constexpr std::string_view kBetween = "between actions";
 
 // A compute that makes or takes a message: of a pipeline's stage, forward or backward, for a
-// micro-batch.
+// micro-batch of a step.
 struct Work {
+  Step step = 0;
   PipelineId pipeline;
   StageId stage;
   bool backward = false;
@@ -47,7 +48,7 @@ std::vector<Work> works_of(const Action& action, bool takes) {
   if (!action.micro_batches || (!forward && !backward)) return works;
   for (std::int32_t i = action.micro_batches->first.value; i <= action.micro_batches->last.value;
        ++i) {
-    works.push_back({action.pipeline, action.stage, backward, MicroBatchId{i}});
+    works.push_back({action.step, action.pipeline, action.stage, backward, MicroBatchId{i}});
   }
   return works;
 }
@@ -66,7 +67,7 @@ class StepSplit {
   explicit StepSplit(const Timeline& step) : step_(step) {
     for (const Span& span : step.spans) {
       if (span.lane == Lane::kReceive) is_measured_ = true;
-      if (span.lane == Lane::kSend && is_send(span.action)) note_message(message_of(span.action));
+      if (span.lane == Lane::kSend && is_send(span.action)) note_message(span.action);
       if (span.lane == Lane::kCompute) note_compute(span);
     }
   }
@@ -83,9 +84,10 @@ class StepSplit {
   }
 
  private:
-  void note_message(const Message& message) {
-    sources_[{message.pipeline, message.to, message.backward, message.micro_batch}].insert(
-        message.from);
+  void note_message(const Action& send) {
+    const Message message = message_of(send);
+    sources_[{send.step, message.pipeline, message.to, message.backward, message.micro_batch}]
+        .insert(message.from);
   }
 
   void note_compute(const Span& span) {
@@ -108,7 +110,8 @@ class StepSplit {
     std::optional<Wait> last;
     for (const Work& work : works) {
       for (const StageId source : sources_of(work)) {
-        const auto end = ends_.find({work.pipeline, source, work.backward, work.micro_batch});
+        const auto end =
+            ends_.find({work.step, work.pipeline, source, work.backward, work.micro_batch});
         if (end == ends_.end() || (last && end->second <= last->until)) continue;
         last = Wait{end->second, !work.backward};
       }
@@ -183,7 +186,7 @@ class StepSplit {
   static std::vector<Work> received_by(const Action& action) {
     if (!is_receive(action)) return {};
     const Message message = message_of(action);
-    return {{message.pipeline, message.to, message.backward, message.micro_batch}};
+    return {{action.step, message.pipeline, message.to, message.backward, message.micro_batch}};
   }
 
   const Timeline& step_;
@@ -231,20 +234,21 @@ TimeSplit operator+(const TimeSplit& a, const TimeSplit& b) {
 
 std::vector<TimeSplit> split_time(const Timeline& step) { return StepSplit(step).run(); }
 
-std::vector<TimeSplit> mean_splits_by_device(const Timeline& steps) {
+std::vector<TimeSplit> mean_splits_by_device(const Timeline& steps, Step window) {
   std::vector<TimeSplit> sums(static_cast<std::size_t>(steps.devices));
-  const std::vector<Step> numbers = steps_of(steps);
-  for (const Step step : numbers) {
-    const std::vector<TimeSplit> splits = split_time(step_of(steps, step));
+  const std::vector<Step> firsts = windows_of(steps, window);
+  for (const Step first : firsts) {
+    const std::vector<TimeSplit> splits = split_time(window_of(steps, first, window));
     for (std::size_t d = 0; d < sums.size(); ++d) sums[d] = sums[d] + splits[d];
   }
-  if (numbers.empty()) return {};
-  for (TimeSplit& sum : sums) sum = divide(sum, static_cast<std::int64_t>(numbers.size()));
+  if (firsts.empty()) return {};
+  const std::int64_t all = static_cast<std::int64_t>(firsts.size()) * window;
+  for (TimeSplit& sum : sums) sum = divide(sum, all);
   return sums;
 }
 
-std::optional<TimeSplit> mean_split(const Timeline& steps) {
-  const std::vector<TimeSplit> devices = mean_splits_by_device(steps);
+std::optional<TimeSplit> mean_split(const Timeline& steps, Step window) {
+  const std::vector<TimeSplit> devices = mean_splits_by_device(steps, window);
   if (devices.empty()) return std::nullopt;
   TimeSplit sum;
   for (const TimeSplit& device : devices) sum = sum + device;

@@ -30,16 +30,16 @@ std::vector<std::string_view> list_titles();
 // Requires: a title of list_titles().
 Duration part_of(const TimeSplit& split, std::string_view title);
 
-// Returns one entry per device, each with the makespan as its total. `step`: one step at most. A
+// Returns one entry per device, each with the makespan as its total. `step`: one step or window. A
 // wait for a message lasts until the compute that makes it ends; what follows until it is there is
 // exposed communication. In a measured step waits are the spans of RECV; a predicted one has none,
 // and its device waits for the input of its next compute.
 std::vector<TimeSplit> split_time(const Timeline& step);
 
 // Returns the mean over the devices of one step, or over all devices of all measured steps; none
-// without a span.
-std::optional<TimeSplit> mean_split(const Timeline& steps);
+// without a span. `window`: how many steps follow one another without a wait of all devices.
+std::optional<TimeSplit> mean_split(const Timeline& steps, Step window = 1);
 // Returns the mean of each device over all measured steps.
-std::vector<TimeSplit> mean_splits_by_device(const Timeline& steps);
+std::vector<TimeSplit> mean_splits_by_device(const Timeline& steps, Step window = 1);
 
 }  // namespace frazil

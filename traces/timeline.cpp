@@ -184,8 +184,12 @@ double bubble(const Timeline& timeline) { return idle_share(timeline, makespan(t
 
 double bubble_of_span(const Timeline& timeline) { return idle_share(timeline, max_span(timeline)); }
 
-Timeline step_of(const Timeline& timeline, Step step) {
-  const auto is_of_step = [step](const Span& span) { return span.action.step == step; };
+Timeline step_of(const Timeline& timeline, Step step) { return window_of(timeline, step, 1); }
+
+Timeline window_of(const Timeline& timeline, Step first, Step count) {
+  const auto is_of_step = [=](const Span& span) {
+    return span.action.step >= first && span.action.step - first < count;
+  };
   const Duration shift = extent(timeline, is_of_step).first - TimePoint{};
   Timeline result{.devices = timeline.devices, .spans = {}};
   std::copy_if(timeline.spans.begin(), timeline.spans.end(), std::back_inserter(result.spans),
@@ -206,6 +210,23 @@ std::vector<Step> steps_of(const Timeline& timeline) {
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   return steps;
+}
+
+std::vector<Step> windows_of(const Timeline& timeline, Step count) {
+  ENSURE(count >= 1, "a window has a step");
+  std::vector<Step> windows;
+  Step first = 0;
+  Step length = 0;
+  for (const Step step : steps_of(timeline)) {
+    if (length == 0 || step != first + length) {
+      first = step;
+      length = 0;
+    }
+    if (++length < count) continue;
+    windows.push_back(first);
+    length = 0;
+  }
+  return windows;
 }
 
 std::string draw(const Timeline& timeline, Duration cell) {

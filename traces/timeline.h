@@ -55,9 +55,15 @@ Duration busy(const Timeline& timeline);
 // makespan. Both return 0 for an empty time line.
 double bubble(const Timeline& timeline);
 double bubble_of_span(const Timeline& timeline);
-// Returns the spans of one step, moved so that the earliest starts at 0.
+// Returns the spans of one step, or of the `count` steps from `first` on, moved so that the
+// earliest starts at 0.
 Timeline step_of(const Timeline& timeline, Step step);
+Timeline window_of(const Timeline& timeline, Step first, Step count);
 std::vector<Step> steps_of(const Timeline& timeline);  // ascending, each once
+// Returns the first steps of the windows of `count` steps that follow one another, ascending: a run
+// of steps without a gap is cut from its first step on, and what is left of it is left out.
+// Requires: count >= 1.
+std::vector<Step> windows_of(const Timeline& timeline, Step count);
 
 // clang-format off
 // Draws a text picture for people and goldens: a row "d0 |0123  aabbccdd|" per device, a column per

@@ -259,12 +259,15 @@ class Checker {
     if (!try_reading([&] { read = read_stored_weights(path, names_); })) return;
     std::from_chars(read.steps.data(), read.steps.data() + read.steps.size(), weights_after_);
     const std::string hash = read.has_known_order ? hex_text(read.hash) : "of no known order";
-    check_.parts.emplace_back("weights", fmt::format("{}, after {} steps", hash, read.steps));
+    const std::string part = read.part.empty() ? "" : fmt::format(" of the {} alone", read.part);
+    check_.parts.emplace_back("weights",
+                              fmt::format("{}{}, after {} steps", hash, part, read.steps));
     if (read.format != "pt") complain(path, "its format is not \"pt\"");
     if (!read.has_all_names) {
       complain(path, "its tensors have other names than those of the checkpoints");
     }
-    if (!is_journal_whole() || !read.has_known_order) return;
+    // The journal has the hash of all that the run holds.
+    if (!is_journal_whole() || !read.has_known_order || !read.part.empty()) return;
     const auto recorded = journal_->weights.find(weights_after_);
     if (recorded == journal_->weights.end()) {
       note_unrecorded(path, read.steps, read.hash);

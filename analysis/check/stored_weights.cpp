@@ -33,11 +33,16 @@ std::vector<std::string> find_in_file(const std::vector<std::string>& parameters
 StoredWeights read_stored_weights(const std::filesystem::path& path,
                                   const std::vector<std::string>& parameters) {
   StoredTensors read = read_stored_tensors(path);
-  StoredWeights weights{.format = read.metadata["format"], .steps = read.metadata["steps"]};
+  StoredWeights weights{.format = read.metadata["format"],
+                        .steps = read.metadata["steps"],
+                        .part = read.metadata["part"]};
   weights.has_known_order = !parameters.empty() || read.metadata["statistics"].empty();
   const std::set<std::string> unchanged = split_names(read.metadata["unchanged"]);
   std::set<std::string> there(read.names.begin(), read.names.end());
   std::vector<std::string> order = find_in_file(parameters, there);
+  if (const std::string left_out = read.metadata["left_out"]; !left_out.empty()) {
+    std::erase_if(order, [&](const std::string& name) { return name.starts_with(left_out); });
+  }
   if (parameters.empty()) {
     std::copy_if(read.names.begin(), read.names.end(), std::back_inserter(order),
                  [&](const std::string& name) { return !unchanged.contains(name); });

@@ -77,8 +77,9 @@ std::vector<std::string> name_devices(const ReportPhase& phase) {
 // Makes a bar for each device, predicted above measured; of many devices for their mean alone.
 std::vector<TimeBar> make_bars(const ReportPhase& phase, const PhaseSummary& summary) {
   constexpr std::size_t kMostDevices = 16;
-  std::vector<TimeSplit> predicted = mean_splits_by_device(phase.predicted);
-  std::vector<TimeSplit> measured = mean_splits_by_device(phase.measured);
+  const Step window = count_window(phase.predicted);
+  std::vector<TimeSplit> predicted = mean_splits_by_device(phase.predicted, window);
+  std::vector<TimeSplit> measured = mean_splits_by_device(phase.measured, window);
   const bool has_mean_alone = predicted.size() > kMostDevices;
   if (has_mean_alone) {
     predicted = {*summary.predicted_time};
@@ -139,18 +140,23 @@ std::string draw_head(const ReportPhase& phase, std::size_t number) {
          html_paragraph("remark", phase.summary);
 }
 
-// `shown`: the measured step to draw, if any.
-std::string draw_lines(const ReportPhase& phase, std::optional<Step> shown, std::size_t steps,
-                       std::size_t& spans_left) {
-  const Timeline measured = shown ? step_of(phase.measured, *shown) : Timeline{};
+// Draws the time lines of a step or of a window. `shown`: the measured one, by its first step, if
+// any.
+std::string draw_lines(const ReportPhase& phase, std::optional<Step> shown,
+                       const Comparison& comparison, std::size_t& spans_left) {
+  const Step window = comparison.window;
+  const Timeline measured = shown ? window_of(phase.measured, *shown, window) : Timeline{};
   const std::size_t spans = phase.predicted.spans.size() + measured.spans.size();
   if (spans > spans_left) {
     return html_paragraph("remark", "Its time lines are left out to keep this page small.");
   }
   spans_left -= spans;
-  const std::string title =
-      shown ? fmt::format("Measured: step {}, the median of {}", count_text(*shown), steps)
-            : "Measured";
+  std::string title = "Measured";
+  if (shown && window == 1) title += fmt::format(": step {}", count_text(*shown));
+  if (shown && window > 1) {
+    title += fmt::format(": steps {} to {}", count_text(*shown), count_text(*shown + window - 1));
+  }
+  if (shown) title += fmt::format(", the median of {}", comparison.steps.size());
   return html_figure(draw_timelines({{"Predicted", &phase.predicted}, {title, &measured}},
                                     kFullWidth, name_devices(phase)));
 }
@@ -190,7 +196,7 @@ std::string draw_phase(const ReportPhase& phase, const PhaseSummary& summary, st
   }
   const Comparison comparison = compare(phase.predicted, phase.measured);
   const std::optional<Step> shown = representative_step(comparison);
-  markup += draw_lines(phase, shown, comparison.steps.size(), spans_left);
+  markup += draw_lines(phase, shown, comparison, spans_left);
   markup += draw_link(phase);
   if (shown) markup += html_paragraph("", describe_steps(comparison, summary));
   if (const std::string uncovered = tell_uncovered(summary); !uncovered.empty()) {

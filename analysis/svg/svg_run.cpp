@@ -20,8 +20,10 @@ struct Part {
 };
 
 Part draw_phase(const ReportPhase& phase) {
-  const std::optional<Step> shown = representative_step(compare(phase.predicted, phase.measured));
-  const Timeline measured = shown ? step_of(phase.measured, *shown) : Timeline{};
+  const Comparison comparison = compare(phase.predicted, phase.measured);
+  const std::optional<Step> shown = representative_step(comparison);
+  const Timeline measured =
+      shown ? window_of(phase.measured, *shown, comparison.window) : Timeline{};
   const std::string title = shown ? fmt::format("Measured: step {}", *shown) : "Measured";
   return {fmt::format("From step {}: {}", phase.first_step, phase.summary),
           draw_timelines({{"Predicted", &phase.predicted}, {title, &measured}})};

@@ -32,19 +32,39 @@ std::vector<Samples> SampleLoader::make(const SampleRange& range, const Order& o
   return micro_batches;
 }
 
-void SampleLoader::expect(const SampleRange& range) {
-  if (expected_ == range) return;
+void SampleLoader::expect(const std::vector<SampleRange>& ranges) {
+  const auto is_same = [](const Expected& one, const SampleRange& range) {
+    return one.range == range;
+  };
+  if (std::equal(expected_.begin(), expected_.end(), ranges.begin(), ranges.end(), is_same)) return;
   jobs_.wait();
-  expected_ = range;
-  jobs_.start([this, range, order = order_of(range.epoch)] { made_ = make(range, order); });
+  std::vector<Expected> before = std::exchange(expected_, {});
+  std::vector<std::pair<std::size_t, Order>> missing;
+  for (const SampleRange& range : ranges) {
+    Expected& one = expected_.emplace_back(Expected{range, {}});
+    const auto kept = std::find_if(before.begin(), before.end(),
+                                   [&](const Expected& made) { return made.range == range; });
+    if (kept != before.end()) {
+      one.made = std::move(kept->made);
+    } else {
+      missing.emplace_back(expected_.size() - 1, order_of(range.epoch));
+    }
+  }
+  jobs_.start([this, missing] {
+    for (const auto& [place, order] : missing) {
+      expected_[place].made = make(expected_[place].range, order);
+    }
+  });
 }
 
 std::vector<Samples> SampleLoader::take(const SampleRange& range) {
   jobs_.wait();
-  const bool is_made = expected_ == range;
-  expected_.reset();
-  if (is_made) return std::exchange(made_, {});
-  return make(range, order_of(range.epoch));
+  const auto found = std::find_if(expected_.begin(), expected_.end(),
+                                  [&](const Expected& one) { return one.range == range; });
+  if (found == expected_.end()) return make(range, order_of(range.epoch));
+  std::vector<Samples> made = std::move(found->made);
+  expected_.erase(found);
+  return made;
 }
 
 std::vector<std::int64_t> SampleLoader::cache_numbers(const SampleRange& range) {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,17 +41,18 @@ struct LoaderConfig {
   AugmentationConfig augmentation = {};
 };
 
-// Makes the samples of the next step on a thread of its own. Called by one thread. Requires: ranges
-// lie within their epoch.
+// Makes the samples of the next steps on a thread of its own. Called by one thread. Requires:
+// ranges lie within their epoch.
 class SampleLoader {
  public:
   // `samples` are the training part.
   SampleLoader(SampleSource samples, const LoaderConfig& config)
       : samples_(std::move(samples)), config_(config) {}
 
-  // Begins to make these samples, which are asked for next. Waits for others expected before and
-  // drops them; does nothing if these are expected already.
-  void expect(const SampleRange& range);
+  // Begins to make these samples, which are asked for next, one after another. Waits for others
+  // expected before; keeps those that are expected still and drops the rest.
+  void expect(const std::vector<SampleRange>& ranges);
+  void expect(const SampleRange& range) { expect(std::vector{range}); }
   // Returns the samples by micro-batches; makes them on the spot if they were not expected. Throws
   // what making them has thrown; once the thread has failed, every later call throws that.
   std::vector<Samples> take(const SampleRange& range);
@@ -66,9 +66,13 @@ class SampleLoader {
 
   SampleSource samples_;
   LoaderConfig config_;
-  std::map<int, Order> orders_;          // by epoch, the latest two
-  std::optional<SampleRange> expected_;  // while set, `made_` is the thread's until it has ended
-  std::vector<Samples> made_;
+  std::map<int, Order> orders_;  // by epoch, the latest two
+  // What is expected and not yet taken; the samples are the thread's until it has ended.
+  struct Expected {
+    SampleRange range;
+    std::vector<Samples> made;
+  };
+  std::vector<Expected> expected_;
   BackgroundJobs jobs_{true};  // last: it uses the members above
 };
 

@@ -43,6 +43,7 @@ struct Measurement {
   int slow_layer = -1;
   int slow_percent = 0;
   int slow_device = -1;
+  friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 
 // Where an action begins: a time or, on a device that the host runs ahead of, an event.

@@ -13,6 +13,7 @@
 #include "exec/measuring/stash_meter.h"
 #include "exec/profile/link_probe.h"
 #include "exec/run/run.h"
+#include "planner/plan/step_window.h"
 #include "planner/prediction/ranking.h"
 #include "planner/prediction/simulate_plan.h"
 #include "profiles/error.h"
@@ -111,7 +112,7 @@ class Verifying {
       device.action_overhead = overheads.per_action;
       device.step_overhead = overheads.per_step;
     }
-    return simulate_plan(options_.plan, {profile, cluster},
+    return simulate_plan(in_step(options_.plan), {profile, cluster},
                          {.clip = options_.config.optimizer.clip_norm > 0});
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -11,8 +10,8 @@
 #include "exec/communication/nccl_communicator.h"
 #include "exec/devices/steady_time.h"
 #include "exec/disk/hashes.h"
-#include "exec/measuring/allocation_meter.h"
 #include "exec/reduction/batch_statistics.h"
+#include "exec/run/pool_program.h"
 #include "planner/actions/validate_plan.h"
 #include "planner/plan/commit_round.h"
 #include "planner/plan/plan_json.h"
@@ -22,23 +21,15 @@
 namespace frazil {
 namespace {
 
-int count_samples(const std::vector<Samples>& micro_batches) {
-  return std::accumulate(
-      micro_batches.begin(), micro_batches.end(), 0,
-      [](int sum, const Samples& s) { return sum + static_cast<int>(s.count()); });
-}
-
 template <class T>
 void append(std::vector<T>& all, std::vector<T> some) {
   all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
 }
 
-Duration sum_compute(const std::vector<Span>& spans) {
-  Duration sum{0};
-  for (const Span& span : spans) {
-    if (span.lane == Lane::kCompute) sum += span.duration();
-  }
-  return sum;
+std::vector<LayerId> list_layers(const ModelSpec& model) {
+  std::vector<LayerId> layers;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) layers.emplace_back(l);
+  return layers;
 }
 
 DeviceChoice choose_devices(DeviceChoice choice, const PoolPlace& place) {
@@ -79,12 +70,6 @@ void refuse_shared_gpus(const ComputeDevices& devices, const PoolPlace& place) {
 
 }  // namespace
 
-struct DevicePool::Program {
-  StepProgram step;
-  std::string note;  // what it runs instead of the plan's own schedule, and why
-  std::vector<std::unique_ptr<Executor>> executors;
-};
-
 struct DevicePool::Pending {
   StepProgram step;
   LayerMoves moves;
@@ -96,6 +81,7 @@ struct DevicePool::Pending {
 DevicePool::DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed,
                        const PoolPlace& place, const RunOptions& options)
     : model_(std::move(model)),
+      whole_{model_, list_layers(model_)},
       optimizer_(optimizer),
       seed_(seed),
       place_(place),
@@ -399,68 +385,6 @@ void DevicePool::run_job(const std::function<void(DeviceId)>& job,
     failure_ = error.what();
     throw;
   }
-}
-
-StepAnswer DevicePool::step(const StepOrder& order, const std::vector<Samples>& micro_batches,
-                            const std::vector<std::int64_t>& sample_ids) {
-  refuse_after_failure();
-  ENSURE(order.rate_factors.empty() || order.rate_factors.size() == model_.blocks.size(),
-         "a factor for every block");
-  if (order.longest_wait > Duration{0}) limit_waits(order.longest_wait);
-  measurement_ = order.measurement;
-  const StepInput input{.step = order.step,
-                        .seed = seed_,
-                        .learning_rate = order.learning_rate,
-                        .micro_batches = &micro_batches,
-                        .samples = count_samples(micro_batches),
-                        .rate_factors = order.rate_factors,
-                        .cache = order.uses_cache ? cache_ : nullptr,
-                        .sample_ids = &sample_ids};
-  ENSURE(!order.uses_cache || sample_ids.size() == static_cast<std::size_t>(input.samples),
-         "a number for every sample");
-  Program& program = program_for(input.samples);
-  ENSURE(micro_batches.size() == static_cast<std::size_t>(program.step.plan.micro_batches()),
-         "as many micro-batches as the plan has");
-  if (commits(program.step.plan)) {
-    const std::vector<DeviceId> voting = voters();
-    commit_->begin(order.step, static_cast<int>(std::count_if(
-                                   voting.begin(), voting.end(),
-                                   [this](DeviceId device) { return place_.is_here(device); })));
-  }
-  std::vector<std::vector<LossSample>> losses(states_.size());
-  std::vector<Bytes> allocated(states_.size());  // where memory is measured
-  const auto book = measurement_.memory ? std::make_shared<AllocationMeter::Book>() : nullptr;
-  run_job(
-      [&](DeviceId device) {
-        std::optional<AllocationMeter> meter;
-        if (book) meter.emplace(book);
-        losses[local(device)] = program.executors[local(device)]->run_step(input);
-        if (meter) allocated[local(device)] = Bytes{meter->peak_bytes()};
-      },
-      [&](DeviceId device) { return program.executors[local(device)]->place(); });
-  StepAnswer answer;
-  answer.note = program.note;
-  if (input.cache != nullptr) answer.cache = tally();
-  answer.zero = std::chrono::duration_cast<Duration>(zero_.time_since_epoch());
-  for (auto& some : losses) append(answer.losses, std::move(some));
-  for (const auto& executor : program.executors) {
-    const std::optional<LayerId> layer = executor->non_finite();
-    if (layer) {
-      answer.non_finite_gradient = std::max(*layer, answer.non_finite_gradient.value_or(*layer));
-    }
-  }
-  for (std::size_t d = 0; d < recorders_.size(); ++d) {
-    Recorder& recorder = recorders_[d];
-    append(answer.gradient_squares, recorder.take_gradient_squares());
-    std::vector<Span> spans = recorder.take_spans();
-    answer.compute.push_back({recorder.device(), sum_compute(spans)});
-    if (order.records) append(answer.spans, std::move(spans));
-    append(answer.weight_reads, recorder.take_weight_reads());
-    if (!recorder.memory().is_open()) continue;
-    answer.memory.push_back(recorder.memory().take());
-    answer.memory.back().allocator_peak += allocated[d];
-  }
-  return answer;
 }
 
 std::vector<LayerSample> DevicePool::take_layer_samples() {

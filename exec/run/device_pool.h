@@ -21,9 +21,12 @@
 #include "exec/run/move_layers.h"
 #include "exec/run/run_options.h"
 #include "exec/run/stages/forward_pass.h"
+#include "exec/run/step_parts.h"
 #include "exec/state/optimizer.h"
 
 namespace frazil {
+
+struct PoolProgram;  // a step program with an executor per device
 
 class DevicePool {
  public:
@@ -76,6 +79,11 @@ class DevicePool {
 
   StepAnswer step(const StepOrder& order, const std::vector<Samples>& micro_batches,
                   const std::vector<std::int64_t>& sample_ids);
+  // Runs the steps of a window: each device all of them, one after another, without waiting for
+  // other devices but where its actions do. Returns an answer per step. Requires: steps that follow
+  // one another, with equal measurements; if there are several, no commits, no clipping, no cache,
+  // and short batches of one size.
+  std::vector<StepAnswer> steps(const std::vector<PoolStep>& window);
   EvaluationAnswer evaluate(const SampleSource& samples, int micro_batch_size);
   std::vector<LayerDigest> digests();
   std::optional<LayerId> find_non_finite();
@@ -105,6 +113,7 @@ class DevicePool {
   std::vector<Bytes> copied_blocks(const Plan& plan) const;
   const StateMemory& state_memory() const { return state_memory_; }
   bool has_plan() const { return full_ != nullptr; }
+  bool clips() const { return optimizer_.clip_norm > 0; }
   const StepProgram& program() const;
   // Returns a hash of the program that was prepared: equal in all processes, or they disagree.
   std::uint64_t prepared_hash() const;
@@ -119,11 +128,16 @@ class DevicePool {
   const PoolPlace& place() const { return place_; }
 
  private:
-  struct Program;  // a step program with an executor per device
+  using Program = PoolProgram;
   struct Pending;  // a transition that has been prepared
 
   std::size_t local(DeviceId device) const { return device.index() - place_.first.index(); }
   Program& program_for(int samples);
+  Program& program_of(const PoolStep& step);
+  void begin_commit(const PoolStep& step, const Plan& plan);
+  void run_window(const std::vector<PoolStep>& window, const std::vector<Program*>& programs,
+                  StepParts& parts);
+  StepInput input_of(const PoolStep& step, int steps_before, UpdateCounts* updates) const;
   void refuse_after_failure() const;
   void run_job(const std::function<void(DeviceId)>& job,
                const std::function<std::string(DeviceId)>& where = {});
@@ -135,8 +149,9 @@ class DevicePool {
   void start(Program& program);
   std::unique_ptr<Program> make_started(StepProgram step);
   std::vector<DeviceId> first_holders() const;
-  // Runs the model forward; `visitor_of` makes the visitor of each device of this process.
-  void forward_all(const SampleSource& samples, int size,
+  // Runs a network of layers of the model forward; `visitor_of` makes the visitor of each device of
+  // this process.
+  void forward_all(const EvaluatedNetwork& evaluated, const SampleSource& samples, int size,
                    const std::function<LayerVisitor(std::size_t)>& visitor_of);
   // Brings what each layer's first holder has together on device 0.
   using TensorsOf = std::function<Tensors(DeviceId, LayerId)>;
@@ -144,6 +159,7 @@ class DevicePool {
   void settle_states();
 
   ModelSpec model_;
+  const EvaluatedNetwork whole_;  // all layers of the model
   OptimizerConfig optimizer_;
   std::uint64_t seed_;
   PoolPlace place_;

@@ -256,6 +256,7 @@ void Executor::forward(const Action& action) {
   recorder_.memory().change(MemoryKind::kReceive, received);
   const OldWeights& old = reads_.choose(action, kept_.before_newest());
   reads_.note(action, program_.stage(action.pipeline, action.stage).layers, old);
+  note_updates(action);
   StageRunner::Data data = data_.of(action);
   const std::span<const std::int64_t> ids = data_.cached_ids(action);
   if (!ids.empty()) find_features(action, ids, data);
@@ -268,6 +269,22 @@ void Executor::forward(const Action& action) {
   }
   entries_.leave_activations(action, std::move(forwarded.outputs));
   note_losses(action, forwarded.losses);
+}
+
+// Tells the least updates that a layer of the stage has had which trains: each step of the window
+// that the device has done has brought one.
+void Executor::note_updates(const Action& forward) {
+  if (input_.updates == nullptr) return;
+  std::optional<int> least;
+  for_each_layer(program_.stage(forward.pipeline, forward.stage), [&](LayerId layer) {
+    const bool trains = program_.activity.layers[layer.index()].weight_gradient;
+    if (!trains || state_.at(layer).parameters.empty()) return;
+    const int had = (*input_.updates)[layer];
+    least = std::min(had, least.value_or(had));
+  });
+  if (!least) return;
+  recorder_.add_weight_read(
+      {forward.stage, micro_batch_of(forward), *least, input_.steps_before - *least});
 }
 
 void Executor::note_losses(const Action& forward, const std::vector<LayerLoss>& losses) {

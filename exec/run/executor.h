@@ -57,6 +57,7 @@ class Executor {
   void keep_features(const Action& action, const Tensors& features);
   void store_features(const Action& action, const Tensors& features);
   void note_losses(const Action& forward, const std::vector<LayerLoss>& losses);
+  void note_updates(const Action& forward);
   void note_squares(LayerId layer, const Tensors& gradients);
   void catch_up();
   void read_numbers();

@@ -75,6 +75,7 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
   const auto rules = rules_.find(layer);
   update_layer(state, gradients, optimizer_, rate_of(layer),
                rules == rules_.end() ? std::vector<ParameterRule>{} : rules->second);
+  if (input_.updates != nullptr) ++(*input_.updates)[layer];
   const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
   recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);
   if (measurement_.layers) recorder_.add_layer(layer, LayerPhase::kUpdate, 0, start);

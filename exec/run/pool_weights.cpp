@@ -31,16 +31,17 @@ std::vector<DeviceId> DevicePool::first_holders() const {
   return first;
 }
 
-void DevicePool::forward_all(const SampleSource& samples, int size,
-                             const std::function<LayerVisitor(std::size_t)>& visitor_of) {
-  const std::vector<DeviceId> runs_on = first_holders();
+void DevicePool::forward_all(const EvaluatedNetwork& evaluated, const SampleSource& samples,
+                             int size, const std::function<LayerVisitor(std::size_t)>& visitor_of) {
+  std::vector<DeviceId> runs_on;
+  for (const LayerId layer : evaluated.layer_of) runs_on.push_back(held_[layer.index()].front());
   ++jobs_;
   run_job([&](DeviceId device) {
     const std::size_t d = local(device);
     // Each layer counts as an ended action: all samples together may take longer than a step may.
     const LayerVisitor visit = visitor_of(d);
-    run_forward({model_, runs_on, device, states_[d], devices_[d]}, samples, size,
-                *communicators_[d], jobs_,
+    run_forward({evaluated.network, evaluated.layer_of, runs_on, device, states_[d], devices_[d]},
+                samples, size, *communicators_[d], jobs_,
                 [&](LayerId layer, int micro_batch, const Samples& some, const Tensors& outputs) {
                   visit(layer, micro_batch, some, outputs);
                   ended_actions_.fetch_add(1, std::memory_order_relaxed);
@@ -50,16 +51,18 @@ void DevicePool::forward_all(const SampleSource& samples, int size,
 
 EvaluationAnswer DevicePool::evaluate(const SampleSource& samples, int micro_batch_size) {
   std::vector<EvaluationAnswer> answers(states_.size());
-  const LayerId last{model_.layers.size() - 1};
-  forward_all(samples, micro_batch_size, [&](std::size_t d) -> LayerVisitor {
+  const EvaluatedNetwork& evaluated = model_.evaluated ? *model_.evaluated : whole_;
+  const ModelSpec& network = evaluated.network;
+  const LayerId last{network.layers.size() - 1};
+  forward_all(evaluated, samples, micro_batch_size, [&](std::size_t d) -> LayerVisitor {
     return [&, d](LayerId layer, int micro_batch, const Samples& some, const Tensors& outputs) {
       EvaluationAnswer& answer = answers[d];
-      const auto& count_labels = model_.layers[layer.index()].count_labels;
-      if (model_.has_loss(layer)) {
+      const auto& count_labels = network.layers[layer.index()].count_labels;
+      if (network.has_loss(layer)) {
         const std::int64_t count = count_labels ? count_labels(some.labels) : some.count();
         answer.losses.push_back({micro_batch, layer, 0, count});
         if (count > 0) {
-          const at::Tensor loss = model_.layers[layer.index()].loss(outputs, some.labels);
+          const at::Tensor loss = network.layers[layer.index()].loss(outputs, some.labels);
           answer.losses.back().value = loss.item<double>() * static_cast<double>(count);
         }
       }
@@ -88,7 +91,7 @@ std::vector<BlockNumbers> DevicePool::sketch_blocks(const Samples& probe) {
     return next == model_.layers.size() ||
            model_.layers[next].block != model_.layers[layer.index()].block;
   };
-  forward_all(probe, static_cast<int>(probe.count()), [&](std::size_t d) -> LayerVisitor {
+  forward_all(whole_, probe, static_cast<int>(probe.count()), [&](std::size_t d) -> LayerVisitor {
     return [&, d](LayerId layer, int, const Samples& some, const Tensors& outputs) {
       if (!is_last(layer)) return;
       found[d].push_back(
@@ -185,12 +188,13 @@ std::vector<LayerState> DevicePool::gather_states() {
 
 std::vector<Tensors> DevicePool::outputs(const Samples& samples) {
   std::vector<std::map<LayerId, Tensors>> found(states_.size());
-  forward_all(samples, static_cast<int>(samples.count()), [&](std::size_t d) -> LayerVisitor {
-    return [&, d](LayerId layer, int, const Samples&, const Tensors& outputs) {
-      Tensors& own = found[d][layer];
-      for (const at::Tensor& output : outputs) own.push_back(output.cpu());
-    };
-  });
+  forward_all(whole_, samples, static_cast<int>(samples.count()),
+              [&](std::size_t d) -> LayerVisitor {
+                return [&, d](LayerId layer, int, const Samples&, const Tensors& outputs) {
+                  Tensors& own = found[d][layer];
+                  for (const at::Tensor& output : outputs) own.push_back(output.cpu());
+                };
+              });
   return collect(MessageKind::kLayerOutput,
                  [&](DeviceId device, LayerId layer) { return found[local(device)].at(layer); });
 }

@@ -6,8 +6,8 @@
 #include "exec/communication/in_process_communicator.h"
 #include "exec/devices/steady_time.h"
 #include "exec/run/jobs/member_faults.h"
-#include "planner/plan/commit_round.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/step_window.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -148,8 +148,10 @@ void Run::restore(std::vector<LayerState> layers) {
   ask_done(RestoreJob{}, [&] { pool_.restore(std::move(layers)); });
 }
 
+// A wait lasts no longer than the window that it is in.
 void Run::expect_step(Duration predicted) {
-  step_deadline_.begin_plan(predicted);
+  const int window = pool_.has_plan() ? steps_of_window(plan(), meetings(/*caches=*/false)) : 1;
+  step_deadline_.begin_plan(predicted * window);
   limit_waits();
 }
 
@@ -157,75 +159,6 @@ void Run::limit_waits() {
   if (!options_.predicts_deadline) return;
   pool_.limit_waits(step_deadline_.time());
   if (group_) group_->set_patience(step_deadline_.time());
-}
-
-// Puts the times of all answers on the clock of this process, whose own answer is the first.
-// Returns how sure they are.
-std::optional<Duration> Run::align_clocks(const std::vector<int>& processes,
-                                          std::vector<StepAnswer>& answers) const {
-  std::optional<Duration> uncertainty;
-  for (std::size_t i = 0; i < processes.size(); ++i) {
-    StepAnswer& answer = answers.at(i + 1);
-    const ClockOffset clock = group_->clock_of(processes[i]);
-    shift_times(answer, answer.zero - clock.offset - answers.front().zero);
-    if (clock.is_known()) uncertainty = std::max(clock.uncertainty, uncertainty.value_or(kNoTime));
-  }
-  return uncertainty;
-}
-
-StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
-                     bool record, const std::vector<double>& rate_factors,
-                     const std::vector<std::int64_t>& sample_ids, const SampleRange& range) {
-  const StepOrder order{
-      .step = step,
-      .learning_rate = learning_rate,
-      .rate_factors = rate_factors,
-      .measurement = measurement_,
-      .records = record,
-      .uses_cache = !sample_ids.empty(),
-      .longest_wait = options_.predicts_deadline ? step_deadline_.time() : Duration{0},
-      .next = std::exchange(next_, std::nullopt),
-      .reads_ahead = reads_ahead_};
-  std::set<int> voters;
-  if (group_) {
-    for (const DeviceId device : pool_.voters()) {
-      voters.insert(pool_.place().process_of[device.index()]);
-    }
-  }
-  std::vector<int> answered;  // by members, after this process
-  const SteadyTime begin = std::chrono::steady_clock::now();
-  std::vector<StepAnswer> answers;
-  try {
-    answers = ask<StepAnswer>(
-        StepJob{order, range}, [&] { return pool_.step(order, micro_batches, sample_ids); }, voters,
-        step, &answered);
-  } catch (const StepUndone& undone) {
-    if (updates_at_end(plan())) throw;
-    throw PeerLost(undone.what() +
-                   std::string(", and what its plan updates on the way cannot be undone"));
-  }
-  // What is left of a process that was lost after the commit is what it said before.
-  const std::optional<Duration> uncertainty =
-      group_ && record ? align_clocks(answered, answers) : std::nullopt;
-  for (const int process : voters) {
-    const bool has_answered =
-        std::find(answered.begin(), answered.end(), process) != answered.end();
-    if (process == 0 || has_answered) continue;
-    for (const std::string& note : group_->notes_of(process)) {
-      answers.emplace_back().losses = decode<std::vector<LossSample>>(note);
-    }
-  }
-  for (StepAnswer& answer : answers) {
-    if (answer.cache) note(*std::move(answer.cache));
-  }
-  const Duration wall = since(begin);
-  step_deadline_.record(wall);
-  limit_waits();
-  StepResult result =
-      join_answers(std::move(answers), measurement_.gradient_squares ? model().layers.size() : 0);
-  result.wall = wall;
-  result.clock_uncertainty = uncertainty;
-  return result;
 }
 
 PairTimes Run::measure_pair(const PairQuestion& question) {

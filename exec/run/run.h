@@ -22,6 +22,7 @@
 #include "exec/run/step_deadline.h"
 #include "exec/state/optimizer.h"
 #include "exec/tensors/sample_range.h"
+#include "planner/plan/step_window.h"
 
 namespace frazil {
 
@@ -73,6 +74,16 @@ struct RunWorld {
 
 // Returns the world of a run whose devices are all threads of this process.
 RunWorld one_process(int devices);
+
+// A step that is asked for, as Run::step() takes it.
+struct StepRequest {
+  Step step = 0;
+  double learning_rate = 0;
+  std::vector<Samples> micro_batches;
+  std::vector<double> rate_factors = {};
+  std::vector<std::int64_t> sample_ids = {};
+  SampleRange range = {};
+};
 
 class Run {
  public:
@@ -128,9 +139,15 @@ class Run {
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                   bool record = false, const std::vector<double>& rate_factors = {},
                   const std::vector<std::int64_t>& sample_ids = {}, const SampleRange& range = {});
+  // Runs steps that follow one another and returns a result for each. They are handed out in the
+  // windows of the plan in force (planner/plan/step_window.h), or one by one where devices meet in
+  // every step, which the results note. What happens between two steps happens between two calls:
+  // measure() holds for all of them. Throws as step() does; a later step of a window may have been
+  // done on some devices then.
+  std::vector<StepResult> steps(const std::vector<StepRequest>& requests, bool record = false);
 
   // Tells how long a step of the plan in force is predicted to take. If the options ask for a
-  // predicted deadline, it follows from that.
+  // predicted deadline, it follows from that, and from the steps of a window.
   void expect_step(Duration predicted);
 
   // Measures messages between two devices, and so often what devices wait for a commit before they
@@ -209,6 +226,12 @@ class Run {
                           const std::set<int>& voters = {}, Step step = 0,
                           std::vector<int>* answered = nullptr);
   void ask_done(Job job, const std::function<void()>& own);
+  StepMeetings meetings(bool caches) const;
+  StepResult step(const StepRequest& request, bool record);
+  std::size_t count_window(const std::vector<StepRequest>& requests, std::size_t first,
+                           std::size_t most) const;
+  std::vector<StepResult> step_ahead(const std::vector<StepRequest>& requests, std::size_t first,
+                                     std::size_t count, bool record);
   std::optional<Duration> align_clocks(const std::vector<int>& processes,
                                        std::vector<StepAnswer>& answers) const;
   std::vector<MemberReply> collect(std::exception_ptr own_failure);

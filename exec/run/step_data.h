@@ -18,7 +18,11 @@ namespace frazil {
 
 class PrefixCache;
 
-// The input of a step, equal for all devices.
+// How many updates each layer of a device has had since a window of steps began
+// (planner/plan/step_window.h).
+using UpdateCounts = std::map<LayerId, int>;
+
+// The input of a step, equal for all devices but for `updates`.
 struct StepInput {
   Step step = 0;
   std::uint64_t seed = 0;
@@ -29,6 +33,11 @@ struct StepInput {
   PrefixCache* cache = nullptr;           // none: frozen layers run
   // The cache numbers of all samples, one after another; read if there is a cache.
   const std::vector<std::int64_t>* sample_ids = nullptr;
+  // The device's counts, if its reads of weights are told though the plan has no weight versions.
+  // They outlive the step, and the executor counts on. `steps_before` counts the steps that the
+  // device has done in the window.
+  UpdateCounts* updates = nullptr;
+  int steps_before = 0;
 };
 
 class StepData {

@@ -29,7 +29,9 @@ struct StageVersions {
 std::vector<StageVersions> find_versions(const Plan& plan, const Schedule& schedule);
 
 // A read that a stage has made. `lag`: the updates made between the read and the micro-batch's own
-// update.
+// update. In a window of steps (planner/plan/step_window.h) `version` counts the updates since the
+// window began, and `lag` is what they lack to the steps that the device has done in it: 0, or the
+// device has gone ahead of its own updates.
 struct WeightRead {
   StageId stage;
   MicroBatchId micro_batch;

@@ -34,20 +34,24 @@ Duration CacheAdmission::step_time(const Plan& plan, int depth) const {
   activity.cached = depth;
   uncached.cache_frozen_prefix =
       depth > 0 && depth == count_frozen_prefix(options_.profile, activity);
-  const Duration makespan = simulate_step(uncached, activity, {options_.profile, options_.cluster},
-                                          {.clip = options_.config.optimizer.clip_norm > 0})
-                                .simulation.makespan;
-  return makespan / batches_of(plan, options_.config);
+  const Setting setting{options_.profile, options_.cluster};
+  const StepOptions step{.clip = options_.config.optimizer.clip_norm > 0};
+  const PlanSimulation simulated =
+      simulate_window(simulate_step(uncached, activity, setting, step),
+                      depth > 0 ? 1 : count_window(uncached, setting, step), setting);
+  return simulated.step_time / batches_of(plan, options_.config);
 }
 
 // Returns the part of `prefix` that does not depend on the number of samples. A line through the
 // forwards of one sample and of a whole micro-batch tells what is left at no sample.
-Duration CacheAdmission::fixed_part(Duration prefix, int from, int depth) const {
+Duration CacheAdmission::fixed_part(Duration prefix, const Activity& activity, int from,
+                                    int depth) const {
   const int size = options_.config.micro_batch_size;
   if (size == 1) return Duration{0};
   Duration fixed{0};
   Duration whole{0};
   for (int l = from; l < depth; ++l) {
+    if (activity.is_idle(LayerId{l})) continue;
     const Layer& layer = options_.profile.layers[static_cast<std::size_t>(l)];
     const Duration one = cost_at(layer, 1).cost.forward_frozen;
     const Duration all = cost_at(layer, size).cost.forward_frozen;
@@ -69,7 +73,8 @@ CacheAdmission::Answer CacheAdmission::ask(const Plan& cached, const std::option
                                            Bytes of_sample, const FeatureRoom& room,
                                            int caches) const {
   Answer answer;
-  answer.depth = find_activity(options_.profile, cached).cached;
+  const Activity activity = find_activity(options_.profile, cached);
+  answer.depth = activity.cached;
   FillQuestion& question = answer.question;
   question.store = find_store(of_sample, room);
   question.of_sample = of_sample;
@@ -97,8 +102,8 @@ CacheAdmission::Answer CacheAdmission::ask(const Plan& cached, const std::option
   if (without) answer.uncached = step_time(*without, 0);
   const Duration uncached = answer.uncached.value_or(question.fills);
   question.without = answer.going_on ? std::min(uncached, *answer.going_on) : uncached;
-  question.fixed = fixed_part(std::max(Duration{0}, question.fills - question.reads), source.depth,
-                              answer.depth);
+  question.fixed = fixed_part(std::max(Duration{0}, question.fills - question.reads), activity,
+                              source.depth, answer.depth);
   answer.choice = choose_fill(question);
   answer.fills = answer.choice.pays();
   answer.keeps_source = !answer.fills && answer.going_on && *answer.going_on <= uncached;

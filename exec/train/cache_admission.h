@@ -44,7 +44,7 @@ class CacheAdmission {
 
  private:
   Duration step_time(const Plan& plan, int depth) const;  // for one configured batch
-  Duration fixed_part(Duration prefix, int from, int depth) const;
+  Duration fixed_part(Duration prefix, const Activity& activity, int from, int depth) const;
   FeatureStore find_store(Bytes of_sample, const FeatureRoom& room) const;
 
   const TrainOptions& options_;

@@ -20,13 +20,17 @@ namespace frazil {
 struct TrainPhase {
   Step first_step = 0;
   Plan plan;
-  Timeline predicted;  // one step
+  // How many steps are handed out at once (planner/plan/step_window.h). A whole window is sampled
+  // or none of its steps.
+  Step window = 1;
+  std::string in_step = {};  // why that is 1 although the plan has steps ahead; else empty
+  Timeline predicted;        // one step, or one window
   Duration predicted_step{0};
   bool extrapolated = false;  // the prediction goes beyond the measured micro-batch sizes
   Timeline measured;          // sampled steps, spread over the whole phase
   // How sure times of different processes are beside each other; none: one process measures.
   std::optional<Duration> clock_uncertainty = std::nullopt;
-  Step sampled_every = 8;     // steps from one sample to the next
+  Step sampled_every = 8;     // steps from one sample to the next, of windows at least
   std::int64_t steps = 0;     // full batches
   Duration measured_time{0};  // of `steps`, with gathering samples
   // From its transition to the next one (the first phase: from its first step) with all that lies
@@ -52,11 +56,13 @@ BegunPhase predict_phase(Step first, const Plan& plan, const TrainOptions& optio
 
 // The first steps of a phase, whose times say nothing of the others: new executors, cold caches.
 inline constexpr Step kColdSteps = 3;
-// True if spans of the step are kept: one in `sampled_every`, without the cold ones.
+// True if spans of the step, or of the whole window that begins with it, are kept: one in
+// `sampled_every`, without the cold ones.
 bool is_sampled(const TrainPhase& phase, Step step);
-// Keeps the spans of a sampled step. How long a phase will be is not known: where there are more
-// than 40 samples, every second one is dropped and `sampled_every` doubled, so that the samples of
-// a phase of any length lie evenly between its first steps and its last.
+// Keeps the spans of a sampled step; those of a window come one after another. How long a phase
+// will be is not known: where there are more than 40 sampled steps, of windows more than 3, about
+// every second sample is dropped and `sampled_every` doubled, so that the samples of a phase of any
+// length lie evenly between its first steps and its last.
 void keep_sample(TrainPhase& phase, const StepResult& step);
 
 // Returns the predicted record with what a step has measured.

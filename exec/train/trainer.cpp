@@ -16,6 +16,7 @@
 #include "exec/train/loop/checkpointing.h"
 #include "exec/train/loop/phase_changes.h"
 #include "exec/train/loop/run_clock.h"
+#include "exec/train/loop/step_windows.h"
 #include "exec/train/loop/training_parts.h"
 #include "planner/freezing/signal_memory.h"
 #include "profiles/error.h"
@@ -71,16 +72,16 @@ class Training {
       drift_.follow(step);
       if (step == result_.first_step) begin_clock();
       changes_.take_in(step);
-      do {
-        next = try_step(step);
-      } while (next == step);
+      std::optional<LoopStep> last;  // of those that are handed out at once
+      while (!last) last = try_steps(step);
+      next = last->next();
       const bool is_last = next == steps_;
-      checkpoints_.record(step);
+      checkpoints_.record(last->step);
       if (is_last || next % parts_.steps_per_epoch == 0) end_epoch(next);
       if (is_last && !checkpoints_.are_kept()) break;
       // The decision comes before the checkpoint, which then needs no signals of the step. That of
       // the end is for those who give the run more steps.
-      phases_.decide(step + 1, next);
+      phases_.decide(last->step + 1, next);
       if (is_last) checkpoints_.save_last();
       if (is_last || ends_at(next)) break;
     }
@@ -139,58 +140,108 @@ class Training {
     const TrainPhase& phase = result_.phases.back();
     now.places = parts_.places.count(now.range);
     now.is_full = now.range.count == run_.plan().batch_size;
-    now.is_sampled = now.is_full && is_sampled(phase, step);
+    now.is_sampled = now.is_full && phase.window == 1 && is_sampled(phase, step);
     // Moments are there from the second step on.
     now.is_weighed = now.is_full && !now.is_sampled && !phase.memory && step > phase.first_step;
     return now;
   }
 
-  // Prepares the samples of the next step. The step before still runs, and may be storing what the
-  // next epoch begins with.
-  void expect(const SampleRange& range) {
-    loader_.expect(range);
+  // Returns the steps from `step` on that are handed out at once: several of a plan with steps
+  // ahead, up to the next one that measures something by itself.
+  std::vector<LoopStep> window_at(Step step) {
+    const TrainPhase& phase = result_.phases.back();
+    std::vector<LoopStep> window{step_at(step)};
+    if (phase.window == 1 || measures(window.front())) return window;
+    const auto most = static_cast<std::size_t>(phase.window);
+    ENSURE(window.front().places == 1, "a batch that grows is trained step by step");
+    while (window.size() < most && !windows_.end_at(window.back().next())) {
+      const LoopStep following = step_at(window.back().next());
+      if (measures(following)) break;
+      window.push_back(following);
+    }
+    const bool is_whole =
+        window.size() == most &&
+        std::all_of(window.begin(), window.end(), [](const LoopStep& one) { return one.is_full; });
+    for (LoopStep& one : window) one.is_sampled = is_whole && is_sampled(phase, step);
+    return window;
+  }
+
+  // Prepares the samples of the steps that are handed out next.
+  void expect(Step step) {
+    std::vector<SampleRange> ranges{range_at(step)};
+    const auto most = static_cast<std::size_t>(result_.phases.back().window);
+    Step next = step + parts_.places.count(ranges.back());
+    while (ranges.size() < most && !windows_.end_at(next)) {
+      ranges.push_back(range_at(next));
+      next += parts_.places.count(ranges.back());
+    }
+    expect(ranges);
+  }
+
+  // The step before still runs, and may be storing what the next epoch begins with.
+  void expect(const std::vector<SampleRange>& ranges) {
+    const SampleRange& range = ranges.front();
+    loader_.expect(ranges);
     const bool reads_cache =
         cache_.is_used() && (range.epoch == scores_.epoch || cache_.is_filled());
     run_.expect(range, reads_cache);
     if (reads_cache) run_.read_ahead(loader_.cache_numbers(range), config_.micro_batch_size);
   }
 
-  void ask_for_measurements(const LoopStep& now) {
+  Measurement measurement_of(const LoopStep& now) const {
     Measurement measurement{.memory = now.is_weighed};
     for (Step place = now.step + 1; place <= now.next(); ++place) {
       parts_.freezing.ask(place, measurement);
     }
     drift_.ask(now.step, measurement);
-    run_.measure(measurement);
+    return measurement;
   }
 
-  // Takes a step and returns the place of the next one: this one, if a process was lost before the
-  // step was committed.
-  Step try_step(Step step) {
+  bool measures(const LoopStep& now) const { return measurement_of(now) != Measurement{}; }
+
+  StepRequest request_of(const LoopStep& now) {
+    return {.step = now.step,
+            .learning_rate = learning_rate(config_.optimizer, now.step, steps_),
+            .micro_batches = loader_.take(now.range),
+            .rate_factors = parts_.freezing.rate_factors(now.step),
+            .sample_ids =
+                cache_.is_used() ? loader_.cache_numbers(now.range) : std::vector<std::int64_t>{},
+            .range = now.range};
+  }
+
+  // Takes the steps from `step` on that are handed out at once, and returns the last of them; none
+  // if a process was lost before the step was committed.
+  std::optional<LoopStep> try_steps(Step step) {
     const SteadyTime start = std::chrono::steady_clock::now();
-    const LoopStep now = step_at(step);
-    const std::vector<Samples> micro_batches = loader_.take(now.range);
-    if (now.next() < steps_) expect(range_at(now.next()));
-    ask_for_measurements(now);
-    StepResult result;
+    const std::vector<LoopStep> window = window_at(step);
+    std::vector<StepRequest> requests;
+    for (const LoopStep& now : window) requests.push_back(request_of(now));
+    if (window.back().next() < steps_) expect(window.back().next());
+    run_.measure(measurement_of(window.front()));
+    std::vector<StepResult> results;
     try {
-      result = run_.step(
-          step, learning_rate(config_.optimizer, step, steps_), micro_batches, now.is_sampled,
-          parts_.freezing.rate_factors(step),
-          cache_.is_used() ? loader_.cache_numbers(now.range) : std::vector<std::int64_t>{},
-          now.range);
+      results = run_.steps(requests, window.front().is_sampled);
     } catch (const StepUndone&) {
       changes_.recover(step);
-      return step;
+      return std::nullopt;
     }
-    end_step(now, std::move(result), start);
-    return now.next();
+    const Duration time = since(start) / static_cast<std::int64_t>(window.size());
+    for (std::size_t i = 0; i < window.size(); ++i) {
+      if (i > 0) begin_next(window[i - 1]);
+      end_step(window[i], std::move(results[i]), time);
+    }
+    return window.back();
   }
 
-  void end_step(const LoopStep& now, StepResult result, SteadyTime start) {
+  // Does between two steps of a window what needs no device.
+  void begin_next(const LoopStep& done) {
+    checkpoints_.record(done.step);
+    phases_.decide(done.step + 1, done.next());
+  }
+
+  void end_step(const LoopStep& now, StepResult result, Duration time) {
     for (const std::string& warning : cache_.take_warnings()) teller_.tell(now.step, warning, true);
     scores_.gradient_squares = std::move(result.gradient_squares);
-    const Duration time = since(start);
     result_.training_time += time;
     if (!result.note.empty() && result.note != told_) {
       told_ = result.note;
@@ -318,6 +369,7 @@ class Training {
   PhaseChanges phases_;
   DriftControl drift_;
   Checkpointing checkpoints_;
+  StepWindows windows_{parts_};
   ForeignLoad load_;
   RunClock clock_;
   std::string told_;  // the last note on a short batch

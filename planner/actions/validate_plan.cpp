@@ -173,6 +173,16 @@ void check_schedule(const NamedSchedule& schedule, const Checker& checker) {
   }
 }
 
+void check_steps_ahead(const Plan& plan, const Checker& checker) {
+  const std::string found = fmt::format("{}", plan.steps_ahead);
+  if (plan.steps_ahead < 0 || plan.steps_ahead > kMostStepsAhead) {
+    checker.fail("$.steps_ahead", found, fmt::format("a number from 0 to {}", kMostStepsAhead));
+  }
+  if (plan.steps_ahead > 0 && plan.versions != WeightVersions::kSync) {
+    checker.fail("$.steps_ahead", found, "0 in a plan with weight versions");
+  }
+}
+
 // Fails if the plan is one for the model as it computes in the other precision.
 void refuse_other_precision(const Plan& plan, const ModelProfile& profile, const Checker& checker) {
   ModelProfile other = profile;
@@ -199,6 +209,7 @@ void validate(const Plan& plan, Setting setting, const std::string& file, const 
                  fmt::format("\"{}\", the hash of model {}", hash, profile.model));
   }
   check_batch(plan, checker);
+  check_steps_ahead(plan, checker);
   check_mask(plan, profile, checker);
   if (plan.pipelines.empty()) {
     checker.fail("$.pipelines", "no pipeline", "at least one");

@@ -46,6 +46,10 @@ std::string draw_small(const Timeline& timeline) {
   return "\n" + draw(timeline, std::max(cell, least));
 }
 
+Duration busy_of_step(const PlanSimulation& simulation, DeviceId device) {
+  return busy(simulation.timeline, device) / simulation.steps;
+}
+
 std::string device_rows(const SimulatedPlan& simulated) {
   const ModelProfile& profile = simulated.setting.profile();
   const std::vector<Device>& devices = simulated.setting.cluster().devices;
@@ -56,7 +60,7 @@ std::string device_rows(const SimulatedPlan& simulated) {
     const bool over = peak.total > devices[d].memory_limit;
     names.push_back(devices[d].name);
     cells.push_back(fmt::format("{:>12}  {:>12}  {:>12}  {}{}",
-                                to_text(busy(simulated.simulation.timeline, DeviceId{d})),
+                                to_text(busy_of_step(simulated.simulation, DeviceId{d})),
                                 memory_text(profile, peak.total), to_text(devices[d].memory_limit),
                                 over ? "DOES NOT FIT: " : "", list_held(peak)));
   }
@@ -104,6 +108,32 @@ std::string describe_bounds(Duration makespan, const LowerBound& own, const Lowe
       "lower bound  {} ({}) of any order on these stages, {} above it\n"
       "any plan     {} ({}) or more, with other cuts, stages or schedules on as many devices\n",
       to_text(own.time), own.name, percent(gap(makespan, own.time)), to_text(any.time), any.name);
+}
+
+std::string describe_step(const SimulatedPlan& simulated) {
+  const auto& [plan, setting, simulation, bounds, any_plan, overlap] = simulated;
+  const Duration span = max_span(simulation.timeline);
+  return fmt::format(
+      "makespan     {} ({:.1f} samples/s, bubble {})\n"
+      "span         {} (bubble {})\n"
+      "{}",
+      to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
+      percent(bubble(simulation.timeline)), to_text(span),
+      percent(bubble_of_span(simulation.timeline)),
+      describe_bounds(simulation.makespan, bounds.makespan, any_plan));
+}
+
+// The bounds on one step by itself are none on a step among others.
+std::string describe_window(const SimulatedPlan& simulated) {
+  const PlanSimulation& simulation = simulated.simulation;
+  const auto [busiest, name] = bound_window(simulation);
+  return fmt::format(
+      "step         {} ({:.1f} samples/s, bubble {})\n"
+      "window       {} steps in {}, after which all devices wait for each other\n"
+      "lower bound  {} ({}) of a step on these stages, {} above it\n",
+      to_text(simulation.step_time), samples_per_second(simulated.plan, simulation.step_time),
+      percent(bubble(simulation.timeline)), simulation.steps, to_text(simulation.makespan),
+      to_text(busiest), name, percent(gap(simulation.step_time, busiest)));
 }
 
 void add_any_plan(const LowerBound& any, Json& json) {
@@ -168,16 +198,8 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
 
 std::string print_simulation(const SimulatedPlan& simulated) {
   const auto& [plan, setting, simulation, bounds, any_plan, overlap] = simulated;
-  const Duration span = max_span(simulation.timeline);
-  std::string text = fmt::format(
-      "{}\n"
-      "makespan     {} ({:.1f} samples/s, bubble {})\n"
-      "span         {} (bubble {})\n"
-      "{}",
-      summarize(plan), to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
-      percent(bubble(simulation.timeline)), to_text(span),
-      percent(bubble_of_span(simulation.timeline)),
-      describe_bounds(simulation.makespan, bounds.makespan, any_plan));
+  std::string text = summarize(plan) + "\n";
+  text += simulation.steps > 1 ? describe_window(simulated) : describe_step(simulated);
   if (overlap) text += text_of(*overlap, plan);
   text += device_rows(simulated) + list_processes(setting.cluster());
   if (const auto overflow = find_overflow(simulation.memory, setting.cluster())) {
@@ -198,11 +220,17 @@ std::string simulation_json(const SimulatedPlan& simulated) {
   Json json = {{"summary", summarize(plan)},
                {"makespan_ns", simulation.makespan.count()},
                {"span_ns", max_span(simulation.timeline).count()},
-               {"samples_per_second", samples_per_second(plan, simulation.makespan)},
+               {"samples_per_second", samples_per_second(plan, simulation.step_time)},
                {"bubble", bubble(simulation.timeline)},
                {"bubble_span", bubble_of_span(simulation.timeline)}};
-  json.update(Json::parse(bounds_json(bounds)));
-  add_any_plan(any_plan, json);
+  if (simulation.steps > 1) {
+    json["steps"] = simulation.steps;
+    json["step_ns"] = simulation.step_time.count();
+    json["lower_bound_step_ns"] = bound_window(simulation).time.count();
+  } else {
+    json.update(Json::parse(bounds_json(bounds)));
+    add_any_plan(any_plan, json);
+  }
   const ModelProfile& profile = setting.profile();
   const Cluster& cluster = setting.cluster();
   const std::optional<Infeasible> overflow = find_overflow(simulation.memory, cluster);
@@ -222,7 +250,7 @@ std::string simulation_json(const SimulatedPlan& simulated) {
   Json devices = Json::array();
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
     Json device = {{"name", cluster.devices[d].name},
-                   {"busy_ns", busy(simulation.timeline, DeviceId{d}).count()}};
+                   {"busy_ns", busy_of_step(simulation, DeviceId{d}).count()}};
     device.update(Json::parse(memory_json(simulation.memory[d], cluster.devices[d])));
     devices.push_back(device);
   }

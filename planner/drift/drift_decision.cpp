@@ -77,7 +77,7 @@ std::string_view name_of(DriftProposer proposer) {
 DriftDecision decide_on_drift(const DriftQuestion& question, Setting measured, Setting least) {
   DriftDecision decision;
   decision.held_devices = list_used_devices(question.held);
-  decision.held_step = simulate_plan(question.held, measured, question.step).makespan;
+  decision.held_step = simulate_plan(question.held, measured, question.step).step_time;
   if (question.searched) {
     add_proposal(DriftProposer::kSearch, *question.searched, question, decision.proposals);
   }
@@ -104,7 +104,7 @@ DriftDecision decide_on_drift(const DriftQuestion& question, Setting measured, S
   if (const DriftProposal* const best = decision.chosen()) {
     decision.gain = (decision.held_step - best->step) * question.steps;
     const auto least_step = [&](const Plan& plan) {
-      return simulate_plan(plan, least, question.step).makespan;
+      return simulate_plan(plan, least, question.step).step_time;
     };
     decision.least_gain = (least_step(question.held) - least_step(best->plan)) * question.steps;
     const Duration gain = std::min(decision.gain, decision.least_gain);

@@ -5,6 +5,7 @@
 
 #include "planner/named/layer_loads.h"
 #include "planner/plan/activity.h"
+#include "planner/plan/step_window.h"
 #include "planner/prediction/simulate_plan.h"
 
 namespace frazil {
@@ -52,7 +53,7 @@ ByDeviceAndLayer find_layer_times(const Plan& plan, const ModelProfile& profile)
 
 StepCosts predict_costs(const Plan& plan, Setting setting) {
   const std::vector<Device>& devices = setting.cluster().devices;
-  const Timeline step = simulate_plan(plan, setting).timeline;
+  const Timeline step = simulate_plan(in_step(plan), setting).timeline;
   StepCosts costs;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     costs.devices.push_back(busy(step, DeviceId{d}));

@@ -115,6 +115,11 @@ std::string memory_text(const Plan& plan) {
   return text;
 }
 
+std::string steps_text(int ahead) {
+  if (ahead == 0) return "";
+  return fmt::format(", devices up to {} step{} ahead", ahead, ahead == 1 ? "" : "s");
+}
+
 std::string schedule_text(const ScheduleChoice& schedule) {
   if (const auto* named = std::get_if<NamedSchedule>(&schedule)) {
     std::string text(schedule_name(named->kind));
@@ -177,12 +182,12 @@ std::string summarize(const Plan& plan) {
   const std::string cuts = cuts_text(plan);
   const int micro_batches = plan.micro_batches();
   return fmt::format(
-      "{}{}, {}, {} of {}{}{}{}{}{}", shape_text(plan), devices_text(plan),
+      "{}{}, {}, {} of {}{}{}{}{}{}{}", shape_text(plan), devices_text(plan),
       schedule_text(plan.schedule),
       micro_batches == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", micro_batches),
       plan.micro_batch_size, is_short ? fmt::format(", the last of {}", last) : "",
       memory_text(plan), cuts.empty() ? "" : ", ", cuts,
-      plan.cache_frozen_prefix ? ", cached prefix" : "");
+      plan.cache_frozen_prefix ? ", cached prefix" : "", steps_text(plan.steps_ahead));
 }
 
 Pipeline make_pipeline(int layers, const std::vector<LayerId>& cuts,

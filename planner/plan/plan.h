@@ -89,6 +89,8 @@ enum class ReductionMode { kExact, kFast };
 
 // The most micro-batches of a step; a question with more is taken for a mistake.
 inline constexpr int kMostMicroBatches = 1'000'000;
+// The most that a plan may let devices go ahead; a plan with more is taken for a mistake.
+inline constexpr int kMostStepsAhead = 255;
 
 struct Plan {
   std::string model_hash;
@@ -100,6 +102,10 @@ struct Plan {
   ScheduleChoice schedule;
   ReductionMode reduction = ReductionMode::kExact;
   WeightVersions versions = WeightVersions::kSync;
+  // How many steps a device may begin before all devices have ended the oldest one under way:
+  // decoupled updates (Pipe-BD; Jang et al. 2023). 0: all wait for each other after each step. See
+  // planner/plan/step_window.h.
+  int steps_ahead = 0;
   Provenance provenance;
 
   int micro_batches() const { return divide_up(batch_size, micro_batch_size); }

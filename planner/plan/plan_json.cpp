@@ -257,6 +257,9 @@ Plan parse_plan(std::string_view text, const std::string& file) {
   plan.schedule = parse_schedule_choice(fields.required("schedule"));
   plan.reduction = parse_name(fields.optional("reduction"), kReductions, ReductionMode::kExact);
   plan.versions = parse_name(fields.optional("weight_versions"), kVersions, WeightVersions::kSync);
+  if (const auto ahead = fields.optional("steps_ahead")) {
+    plan.steps_ahead = static_cast<int>(ahead->integer(0, kMostStepsAhead));
+  }
   if (const auto provenance = fields.optional("provenance")) {
     JsonFields entries(*provenance);
     for (const std::string& key : entries.keys()) {
@@ -275,7 +278,7 @@ std::string to_json(const Plan& plan) {
   for (const auto& [key, value] : plan.provenance) {
     provenance.push_back(json_string(key) + ": " + json_string(value));
   }
-  const std::vector<std::string> members{
+  std::vector<std::string> members{
       R"("format": "frazil.plan")",
       R"("version": 1)",
       "\"model_hash\": " + json_string(plan.model_hash),
@@ -287,9 +290,9 @@ std::string to_json(const Plan& plan) {
       "\"schedule\": " +
           std::visit([](const auto& schedule) { return draw_schedule(schedule); }, plan.schedule),
       "\"reduction\": " + name_of(kReductions, plan.reduction),
-      "\"weight_versions\": " + name_of(kVersions, plan.versions),
-      "\"provenance\": " + draw_list(provenance, 1, '{', '}'),
-  };
+      "\"weight_versions\": " + name_of(kVersions, plan.versions)};
+  if (plan.steps_ahead > 0) members.push_back(fmt::format("\"steps_ahead\": {}", plan.steps_ahead));
+  members.push_back("\"provenance\": " + draw_list(provenance, 1, '{', '}'));
   return draw_list(members, 0, '{', '}') + "\n";
 }
 

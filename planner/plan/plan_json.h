@@ -7,7 +7,7 @@
 //    "pipelines": [{"stages": [{"layers": [[0, 6]], "devices": [0], "axis"?: "data",
 //                               "memory"?: "keep"}], "micro_batches": [[0, 3]]}],
 //    "schedule": {"name": "1f1b", "in_flight"?: 2, "chunks"?: 1}, "reduction"?: "exact",
-//    "weight_versions"?: "sync", "provenance"?: {"..": ".."}}
+//    "weight_versions"?: "sync", "steps_ahead"?: 0, "provenance"?: {"..": ".."}}
 // Ranges [first, last] include both ends. The schedule may also be {"actions": [["0F0", ..], ..]},
 // a list per device, or {"policy": "fifo"}.
 // clang-format on

@@ -89,6 +89,14 @@ const Candidate* Ranking::fastest() const {
   });
 }
 
+LowerBound bound_window(const PlanSimulation& window) {
+  Duration most{0};
+  for (int d = 0; d < window.timeline.devices; ++d) {
+    most = std::max(most, busy(window.timeline, DeviceId{d}));
+  }
+  return {most / window.steps, "busiest-device"};
+}
+
 Candidate judge_plan(Plan plan, Setting setting, bool clip) {
   return judge_plan(std::move(plan), setting, StepOptions{.clip = clip, .overlap = std::nullopt});
 }
@@ -98,10 +106,12 @@ Candidate judge_plan(Plan plan, Setting setting, const StepOptions& options) {
   candidate.plan = std::move(plan);
   try {
     PlanSimulation simulation = simulate_plan(candidate.plan, setting, options);
-    candidate.makespan = simulation.makespan;
+    candidate.makespan = simulation.step_time;
+    candidate.bounds = simulation.steps > 1
+                           ? PlanBounds{bound_window(simulation), bound_window(simulation)}
+                           : find_bounds(candidate.plan, setting);
     candidate.memory = std::move(simulation.memory);
     candidate.extrapolated = simulation.extrapolated;
-    candidate.bounds = find_bounds(candidate.plan, setting);
     candidate.infeasible = find_overflow(candidate.memory, setting.cluster());
   } catch (const InfeasibleError& error) {
     candidate.infeasible = Infeasible{error.what(), DeviceId{}, Bytes{}, Bytes{}};

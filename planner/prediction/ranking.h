@@ -33,11 +33,16 @@ std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
 void refuse_overflow(const std::vector<MemoryPeak>& memory, const Cluster& cluster,
                      const std::string& file = "");
 
+// Returns a lower bound on the time of a step in a window: the compute of the busiest device. The
+// bounds on a step by itself (planner/prediction/bounds.h) hold its ramp, which a step in a window
+// need not have.
+LowerBound bound_window(const PlanSimulation& window);
+
 struct Candidate {
   // The plan; an infeasible candidate of a search has the best cut found without memory limits, if
   // there is one.
   Plan plan;
-  Duration makespan{0};
+  Duration makespan{0};  // of a step; of a plan with steps ahead, its share of a window
   std::vector<MemoryPeak> memory;
   PlanBounds bounds;
   bool extrapolated = false;

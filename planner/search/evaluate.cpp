@@ -231,7 +231,7 @@ StepOutcome Evaluator::simulate_whole(const Plan& plan) {
   try {
     PlanSimulation whole =
         simulate_plan(plan, setting_, {.clip = options_.clip, .overlap = options_.overlap});
-    outcome.makespan = whole.makespan;
+    outcome.makespan = whole.step_time;
     outcome.memory = std::move(whole.memory);
     outcome.extrapolated = whole.extrapolated;
   } catch (const InfeasibleError& error) {

@@ -43,7 +43,9 @@ StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMas
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const int size = plans_[p].micro_batch_size;
       const auto sums = sums_of.try_emplace(size, profile, activity, size).first;
-      entries_.push_back(bounds->bound(p, sums->second));
+      // What bounds a step by itself does not bound a step of a window.
+      entries_.push_back(plans_[p].steps_ahead > 0 ? Entry{simulate(m, p, 0), true}
+                                                   : bounds->bound(p, sums->second));
     }
   }
 }
@@ -56,8 +58,11 @@ Duration StepTimes::simulate(std::size_t mask, std::size_t plan, int depth) cons
   masked.cache_frozen_prefix = depth > 0 && depth == prefix_[mask];
   try {
     const StepOptions options{.clip = options_.clip, .overlap = options_.overlap};
-    const Simulation step = simulate_step(masked, activity, settings_[mask], options).simulation;
-    return find_overflow(step.memory, settings_[mask].cluster()) ? kFarAway : step.makespan;
+    const SimulatedStep step = simulate_step(masked, activity, settings_[mask], options);
+    const Simulation& alone = step.simulation;
+    if (find_overflow(alone.memory, settings_[mask].cluster())) return kFarAway;
+    const int window = depth > 0 ? 1 : count_window(masked, settings_[mask], options);
+    return window == 1 ? alone.makespan : simulate_window(step, window, settings_[mask]).step_time;
   } catch (const InfeasibleError&) {
     return kFarAway;
   }
@@ -94,9 +99,11 @@ Duration StepTimes::known(std::size_t mask, std::size_t plan, int depth) {
 }
 
 Duration StepTimes::least(std::size_t mask, std::size_t plan, int depth) {
-  return bounds_[mask]
-      ->bound_by_order(plan, cached_sums(mask, plans_[plan].micro_batch_size, depth))
-      .time;
+  const Duration cached =
+      bounds_[mask]
+          ->bound_by_order(plan, cached_sums(mask, plans_[plan].micro_batch_size, depth))
+          .time;
+  return plans_[plan].steps_ahead > 0 ? std::min(cached, known(mask, plan)) : cached;
 }
 
 Duration StepTimes::exact(std::size_t mask, std::size_t plan, int depth) {

@@ -20,9 +20,9 @@ PredictedTransition predict_transition(const Plan& held, const Plan& next, Setti
                                        const TransitionOverhead& overhead) {
   const TransitionCost cost =
       price_transition(held, next, setting, find_activity(setting.profile(), held.mask), overhead);
-  const Duration after = simulate_plan(next, setting, options).makespan;
+  const Duration after = simulate_plan(next, setting, options).step_time;
   const Wide for_as_many = Wide{after.count()} * held.batch_size / next.batch_size;
-  return {.saved_per_step = simulate_plan(held, setting, options).makespan -
+  return {.saved_per_step = simulate_plan(held, setting, options).step_time -
                             Duration{static_cast<std::int64_t>(for_as_many)},
           .cost = cost.total};
 }
@@ -35,11 +35,13 @@ Duration predict_fill(const Plan& held, const Plan& next, Setting setting,
   if (after <= before) return Duration{0};
   Plan uncached = next;
   uncached.cache_frozen_prefix = false;
-  const Duration longer = simulate_plan(uncached, setting, options).makespan -
-                          simulate_plan(next, setting, options).makespan;
+  const Duration longer = simulate_plan(uncached, setting, options).step_time -
+                          simulate_plan(next, setting, options).step_time;
   Wide run = 0;
   Wide all = 0;
+  const Activity activity = find_activity(profile, next);
   for (int l = 0; l < after; ++l) {
+    if (activity.is_idle(LayerId{l})) continue;
     const Layer& layer = profile.layers[static_cast<std::size_t>(l)];
     const std::int64_t time = cost_at(layer, next.micro_batch_size).cost.forward_frozen.count();
     all += time;

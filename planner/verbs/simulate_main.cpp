@@ -1,6 +1,7 @@
 // Implements frazil simulate: predicts what a schedule or a plan takes.
 
 #include <fmt/format.h>
+#include <functional>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include "planner/answers/print_ranking.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
+#include "planner/plan/step_window.h"
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/any_plan_bound.h"
 #include "planner/prediction/contended_step.h"
@@ -61,9 +63,9 @@ void list_schedules() {
       describe_schedules()));
 }
 
-void write_timelines(const Flags& values, const SimulatedStep& step, int devices) {
+void write_timelines(const Flags& values, const std::function<Timeline()>& make_timeline) {
   if (values.count("out") == 0 && values.count("chrome") == 0) return;
-  const Timeline timeline = summarize(step, devices).timeline;
+  const Timeline timeline = make_timeline();
   std::vector<NewFile> files;
   if (const auto out = optional_text(values, "out")) files.push_back({*out, to_csv(timeline)});
   if (const auto chrome = optional_text(values, "chrome")) {
@@ -130,9 +132,11 @@ struct Answer {
 };
 
 // Prints the answer with what else was asked for: one text, or one JSON object. Files are written
-// once nothing can be refused any more.
-void finish_answer(const Flags& values, Answer answer, const SimulatedStep& step, const Plan& plan,
-                   Setting setting) {
+// once nothing can be refused any more. `make_timeline` makes that of the files, which may take
+// much memory; `step` is the one step that is explained.
+void finish_answer(const Flags& values, Answer answer,
+                   const std::function<Timeline()>& make_timeline, const SimulatedStep& step,
+                   const Plan& plan, Setting setting) {
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.json);
   const auto add = [&](const std::string& more) {
     json.update(nlohmann::ordered_json::parse(more));
@@ -144,6 +148,7 @@ void finish_answer(const Flags& values, Answer answer, const SimulatedStep& step
     add(contended_json(contended, contention));
   }
   if (is_set(values, "explain")) {
+    if (plan.steps_ahead > 0) answer.text += "\nOf one step by itself:\n";
     answer.text += print_explanation(step, setting);
     add(explanation_json(step, setting));
   }
@@ -151,9 +156,8 @@ void finish_answer(const Flags& values, Answer answer, const SimulatedStep& step
     answer.text += print_messages(plan, setting);
     add(messages_json(plan, setting));
   }
-  write_and_answer(
-      [&] { write_timelines(values, step, static_cast<int>(setting.cluster().devices.size())); },
-      is_set(values, "json") ? json.dump() + "\n" : answer.text);
+  write_and_answer([&] { write_timelines(values, make_timeline); },
+                   is_set(values, "json") ? json.dump() + "\n" : answer.text);
 }
 
 ExitCode simulate_what_if(const Flags& values) {
@@ -173,8 +177,10 @@ ExitCode simulate_what_if(const Flags& values) {
   const std::optional<SearchedOrder> searched = search_what_if(what_if, inputs);
   const SimulatedStep step = simulate_what_if(inputs);
   const WhatIfAnswer answer = answer_what_if(inputs, step, searched, what_if.memory);
-  finish_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
-                inputs.plan, {inputs.profile, inputs.cluster});
+  const auto devices = static_cast<int>(inputs.cluster.devices.size());
+  finish_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)},
+                [&] { return summarize(step, devices).timeline; }, step, inputs.plan,
+                {inputs.profile, inputs.cluster});
   if (!what_if.memory || !what_if.memory->limit) return ExitCode::kOk;
   const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
   if (excess) {
@@ -192,6 +198,12 @@ ExitCode compare_on_plan(const Flags& values, const Plan& plan, Setting setting)
                                       : print_ranking(ranking, setting, all));
   if (ranking.best() == nullptr) throw InfeasibleError(explain_infeasible(ranking));
   return ExitCode::kOk;
+}
+
+// Says why devices wait for each other although the plan would let them go ahead.
+std::string tell_in_step(const Plan& plan, Setting setting, const StepOptions& options) {
+  const auto why = explain_in_step(plan, find_step_meetings(plan, setting, options));
+  return why ? "note: " + *why + "\n" : "";
 }
 
 ExitCode simulate_file(const Flags& values) {
@@ -213,13 +225,16 @@ ExitCode simulate_file(const Flags& values) {
   const Plan& plan = changed.plan;
   if (compares) return compare_on_plan(values, plan, setting);
   const SimulatedStep step = simulate_step(plan, setting, options);
-  const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
+  const PlanSimulation simulation =
+      simulate_window(step, count_window(plan, setting, options), setting);
   const PlanBounds bounds = find_bounds(plan, setting);
   const LowerBound any_plan = bound_any_plan(plan, setting);
   const SimulatedPlan simulated{plan, setting, simulation, bounds, any_plan, options.overlap};
-  const std::string text =
-      print_simulation(simulated) + changed.searched + print_other_question(given, options);
-  finish_answer(values, {text, simulation_json(simulated)}, step, plan, setting);
+  const std::string text = print_simulation(simulated) + tell_in_step(plan, setting, options) +
+                           changed.searched + print_other_question(given, options);
+  finish_answer(
+      values, {text, simulation_json(simulated)}, [&] { return simulation.timeline; }, step, plan,
+      setting);
   // What waits for room makes do with the memory that there is, or has been refused.
   if (!is_set(values, "wait-for-memory")) refuse_overflow(simulation.memory, cluster, file);
   return ExitCode::kOk;

@@ -138,9 +138,9 @@ TEST(Compare, HasARatioWithoutMeasuredTime) {
   EXPECT_TRUE(std::isinf(compare(one_forward(100, 0), Timeline{}).step_ratio));
 }
 
-TEST(Compare, IsAskedForOneStepAtATime) {
+TEST(Compare, IsAskedForOneStepOrOneWindow) {
   Timeline two_steps = one_forward(100, 0);
-  add_span(two_steps, 0, Lane::kCompute, stage_action(0, Kind::kForward, 0, 1), 100, 200);
+  add_span(two_steps, 0, Lane::kCompute, stage_action(0, Kind::kForward, 0, 2), 100, 200);
   EXPECT_THROW(compare(two_steps, two_steps), std::logic_error);
 }
 
@@ -157,20 +157,48 @@ TEST(Compare, SpeaksJson) {
   EXPECT_TRUE(empty.at("step_ratio").is_null());
 }
 
-TEST(ReadOneStep, RefusesSeveralSteps) {
-  const TemporaryFolder folder("read_one_step");
+TEST(ReadPrediction, RefusesStepsThatAreNoWindow) {
+  const TemporaryFolder folder("read_prediction");
   Timeline timeline = one_forward(100, 0);
   write_text_file(folder.path() / "one.csv", to_csv(timeline));
-  EXPECT_EQ(read_one_step(folder.path() / "one.csv"), timeline);
+  EXPECT_EQ(read_prediction(folder.path() / "one.csv"), timeline);
   add_span(timeline, 0, Lane::kCompute, stage_action(0, Kind::kForward, 0, 1), 100, 200);
-  write_text_file(folder.path() / "two.csv", to_csv(timeline));
+  write_text_file(folder.path() / "window.csv", to_csv(timeline));
+  EXPECT_EQ(read_prediction(folder.path() / "window.csv"), timeline);
+  add_span(timeline, 0, Lane::kCompute, stage_action(0, Kind::kForward, 0, 3), 200, 300);
+  write_text_file(folder.path() / "gap.csv", to_csv(timeline));
   try {
-    read_one_step(folder.path() / "two.csv");
-    FAIL() << "two steps were taken";
+    read_prediction(folder.path() / "gap.csv");
+    FAIL() << "steps with a gap were taken";
   } catch (const InputError& error) {
-    EXPECT_EQ(error.found(), "2 steps");
-    EXPECT_EQ(error.expected(), "the one step of a prediction");
+    EXPECT_EQ(error.found(), "3 steps");
+    EXPECT_EQ(error.expected(), "the one step of a prediction, or the steps 0, 1, ... of a window");
   }
+}
+
+// Two steps of 100 ns that overlap by half are 150 ns, 75 a step.
+TEST(Compare, TakesTheStepsOfAWindowTogether) {
+  const auto add_window = [](Timeline& timeline, Step first, int begin, int length) {
+    for (int i = 0; i < 2; ++i) {
+      add_span(timeline, i, Lane::kCompute,
+               stage_action(0, Kind::kForward, 0, static_cast<int>(first) + i),
+               begin + i * length / 2, begin + i * length / 2 + length);
+    }
+  };
+  Timeline predicted{.devices = 2, .spans = {}};
+  add_window(predicted, 0, 0, 100);
+  Timeline measured{.devices = 2, .spans = {}};
+  add_window(measured, 4, 1000, 200);
+  add_window(measured, 6, 2000, 120);
+  const Comparison comparison = compare(predicted, measured);
+  EXPECT_EQ(comparison.window, 2);
+  EXPECT_EQ(comparison.predicted_step, Duration{75});
+  ASSERT_EQ(comparison.steps.size(), 2U);
+  EXPECT_EQ(comparison.steps[0].step, 4);
+  EXPECT_EQ(comparison.steps[0].measured, Duration{150});
+  EXPECT_EQ(comparison.steps[1].step, 6);
+  EXPECT_EQ(comparison.steps[1].measured, Duration{90});
+  EXPECT_EQ(representative_step(comparison), 6);
 }
 
 TEST(ReadMeasuredSteps, RefusesATimeLineWithoutSpans) {

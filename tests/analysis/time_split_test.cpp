@@ -109,6 +109,23 @@ TEST(TimeSplit, IsAMeanOverStepsAndDevices) {
   EXPECT_EQ(mean_split(Timeline{}), std::nullopt);
 }
 
+// The second step begins on device 0 when that has ended the first, and on device 1 likewise.
+TEST(TimeSplit, OfAWindowIsTheShareOfAStep) {
+  Timeline window = two_stages(10, 4, 0);
+  const Timeline second = two_stages(10, 5, 100);
+  window.spans.insert(window.spans.end(), second.spans.begin(), second.spans.end());
+  const std::vector<TimeSplit> alone = mean_splits_by_device(window);
+  const std::vector<TimeSplit> shared = mean_splits_by_device(window, 2);
+  ASSERT_EQ(shared.size(), 2U);
+  for (std::size_t d = 0; d < shared.size(); ++d) {
+    EXPECT_EQ(shared[d].total(), makespan(window) / 2);
+    EXPECT_EQ(shared[d].parts.compute, alone[d].parts.compute);
+  }
+  EXPECT_EQ(shared[0].parts.wait_downstream, alone[0].parts.wait_downstream)
+      << "no message of one step is taken for that of the other";
+  EXPECT_EQ(mean_splits_by_device(window, 3).size(), 0U) << "there is no window of 3 steps";
+}
+
 TEST(TimeSplit, NamesEveryPartOnce) {
   TimeSplit split;
   split.between = nanoseconds(1);

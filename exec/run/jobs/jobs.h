@@ -57,17 +57,20 @@ struct StepAnswer {
 };
 
 struct StepResult {
-  double loss = 0;                       // mean over the step's samples
-  Duration wall{0};                      // from handing the step out to the last device's end
-  std::vector<ComputeTime> compute;      // of all devices
-  std::vector<Span> spans;               // of all devices; empty unless recording
-  std::vector<MeasuredMemory> memory;    // by device; empty unless measured
-  std::vector<WeightRead> weight_reads;  // of all stages; empty without weight versions
+  double loss = 0;  // mean over the step's samples
+  // From handing the step out to the last device's end; of a step in a window, its share of that.
+  Duration wall{0};
+  std::vector<ComputeTime> compute;    // of all devices
+  std::vector<Span> spans;             // of all devices; empty unless recording
+  std::vector<MeasuredMemory> memory;  // by device; empty unless measured
+  // The reads of all stages; empty without weight versions and without steps ahead.
+  std::vector<WeightRead> weight_reads;
   std::vector<double> gradient_squares;  // by layer, where they are measured; 0: no gradient
   // The last layer whose gradient was not finite, if there is one: its weights are lost, and so are
   // those of layers before it that it has sent gradients to.
   std::optional<LayerId> non_finite_gradient;
-  // Tells what ran in place of a short batch whose plan's schedule is illegal for it; else empty.
+  // Tells what ran in place of a short batch whose plan's schedule is illegal for it, or why steps
+  // were handed out one by one although the plan lets devices go ahead; else empty.
   std::string note;
   // How sure times of different processes are beside each other; none: there is one clock.
   std::optional<Duration> clock_uncertainty = std::nullopt;

@@ -36,7 +36,7 @@ class ForwardPass {
       const LayerId layer{l};
       if (runs_on(layer) == part_.device) {
         const Tensors read = read_inputs(part_.model, layer, outputs, samples.inputs);
-        const LayerState& state = part_.state.at(layer);
+        const LayerState& state = part_.state.at(part_.layer_of[l]);
         outputs[l] = layers[l].forward({.layer = layer,
                                         .parameters = state.parameters,
                                         .inputs = read,

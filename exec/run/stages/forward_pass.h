@@ -17,6 +17,7 @@ namespace frazil {
 // The part of one device.
 struct ForwardPart {
   const ModelSpec& model;
+  const std::vector<LayerId>& layer_of;  // by layer: the layer of the run whose state it has
   const std::vector<DeviceId>& runs_on;  // by layer
   DeviceId device;
   const DeviceState& state;  // holds the layers that run on the device

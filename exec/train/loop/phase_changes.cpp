@@ -93,6 +93,7 @@ void PhaseChanges::begin_phase(Step step, ElasticPlan::Transitioned begun_phase)
   note_cache(parts_);
   parts_.teller.tell(step, "mask " + plan.mask.text() + ": " + summarize(plan) +
                                parts_.cache.describe(plan, parts_.options.profile));
+  if (!phase.in_step.empty()) parts_.teller.tell(step, phase.in_step);
 }
 
 // Tells which of the devices that are there a plan stops and begins to use. Their workers wait in

@@ -111,6 +111,9 @@ class PlanStep(Step):
     bytes_are_placeholders: bool
     reductions_overlap: bool
     devices: list[Device]
+    steps: Optional[int] = optional()
+    step_ns: Optional[int] = optional()
+    lower_bound_step_ns: Optional[int] = optional()
     bucket_bytes: Optional[int] = optional()
     cache_reads_are_free: Optional[bool] = optional()
     processes: Optional[list[ProcessDevices]] = optional()
@@ -120,7 +123,8 @@ class PlanStep(Step):
     lost_process_ends_run: Optional[bool] = optional()
 
     def _head(self) -> str:
-        return f"{self.summary}: {time_text(self.makespan_ns)}, {self.samples_per_second:.1f} samples/s, bubble {self.bubble:.2%}"
+        step = self.makespan_ns if self.step_ns is None else self.step_ns
+        return f"{self.summary}: {time_text(step)}, {self.samples_per_second:.1f} samples/s, bubble {self.bubble:.2%}"
 
     def _table(self) -> tuple:
         rows = [[one.name, time_text(one.busy_ns), bytes_text(one.memory_peak_bytes), bytes_text(one.memory_limit_bytes)] for one in self.devices]

@@ -93,6 +93,26 @@ TEST(SampleLoader, GivesWhatIsMadeOnTheSpotWhetherItWasExpectedOrNot) {
   }
 }
 
+// As windows of steps ask: several are expected at once, fewer are taken, and some are expected
+// anew.
+TEST(SampleLoader, GivesSeveralThatWereExpectedAtOnce) {
+  const LoaderConfig config = make_config(2);
+  const Samples samples = make_samples();
+  SampleLoader loader(samples, config);
+  const auto ranges_from = [](Step place, Step count) {
+    std::vector<SampleRange> ranges;
+    for (Step i = 0; i < count; ++i) ranges.push_back(kPlaces.range(place + i, 1));
+    return ranges;
+  };
+  const Step all = 3 * kPlaces.of_epoch();
+  for (Step place = 0, taken = 1; place + taken <= all; place += taken, taken = taken % 3 + 1) {
+    loader.expect(ranges_from(place, 3));
+    for (const SampleRange& range : ranges_from(place, taken)) {
+      expect_equal(loader.take(range), make_plainly(samples, config, range));
+    }
+  }
+}
+
 TEST(SampleLoader, TellsASampleInEachVariantByItsOwnNumber) {
   const LoaderConfig config = make_config(3);
   SampleLoader loader(make_samples(), config);

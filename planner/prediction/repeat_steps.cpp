@@ -1,9 +1,8 @@
-#include "planner/reproduce/repeat_steps.h"
+#include "planner/prediction/repeat_steps.h"
 
 #include <utility>
 
 #include "planner/prediction/simulate_plan.h"
-#include "profiles/error.h"
 #include "sim/cost_model.h"
 #include "sim/event_graph.h"
 #include "sim/static_engine.h"
@@ -17,25 +16,6 @@ TaskGraph repeat_plan(const Plan& plan, Setting setting, const RepeatOptions& op
 }
 
 }  // namespace
-
-TaskGraph repeat_steps(const TaskGraph& step, int steps) {
-  ENSURE(steps >= 1, "at least one step");
-  TaskGraph repeated;
-  const auto times = static_cast<std::size_t>(steps);
-  repeated.reserve(times * step.size(), times * step.dependencies().size());
-  for (const TaskLane& lane : step.lanes()) repeated.add_lane(lane.device, lane.lane);
-  for (const Work& work : step.works()) repeated.add_work(work);
-  for (std::size_t s = 0; s < times; ++s) {
-    const auto offset = static_cast<TaskId>(s * step.size());
-    for (std::size_t task = 0; task < step.size(); ++task) {
-      repeated.add_task(step.lane_of()[task], step.work_of()[task]);
-    }
-    for (const Dependency& dependency : step.dependencies()) {
-      repeated.add_dependency(offset + dependency.task, offset + dependency.on, dependency.delay);
-    }
-  }
-  return repeated;
-}
 
 Duration find_period(const Plan& plan, Setting setting, const RepeatOptions& options) {
   const auto makespan = [&](int steps) {

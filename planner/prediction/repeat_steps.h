@@ -1,18 +1,13 @@
 #pragma once
-// Simulates training as one task graph that repeats a step's tasks on the same lanes. Nothing but
-// the lanes ties a step to the step before, so a device begins the next step as soon as its own
-// update is done (decoupled update), unless the step contains a barrier. Memory is left out.
+// Finds the time of a step of a training that repeats it over and over on full pipelines
+// (planner/lowering/step_copies.h): the period. Memory is left out.
 
-#include "planner/lowering/lower.h"
+#include "planner/lowering/step_copies.h"
 #include "planner/plan/plan.h"
 #include "profiles/setting.h"
 #include "sim/jitter.h"
-#include "sim/task_graph.h"
 
 namespace frazil {
-
-// Returns a graph of `steps` copies of the step. Requires: steps >= 1.
-TaskGraph repeat_steps(const TaskGraph& step, int steps);
 
 struct RepeatOptions {
   int steps = 100;
