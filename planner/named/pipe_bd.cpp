@@ -22,9 +22,10 @@ std::vector<DeviceId> first_devices(int count, int from = 0) {
 }
 
 // Returns the bytes per sample that cross the cut before a layer.
-Bytes crossing(const ModelProfile& profile, int layer) {
+Bytes crossing(const ModelProfile& profile, const Activity& activity, int layer) {
   Bytes sum;
   for (const Edge& edge : profile.edges) {
+    if (activity.is_idle(edge.to)) continue;
     if (edge.from.value < layer && edge.to.value >= layer) sum += edge.bytes(1);
   }
   return sum;
@@ -110,7 +111,7 @@ HybridCosts measure_hybrid(Setting setting, const FreezeMask& mask, int batch_si
   }
   const Link link = costs.devices > 1 ? cluster.link(DeviceId{0}, DeviceId{1}) : Link{};
   for (std::size_t u = 1; u + 1 < units.size(); ++u) {
-    const Bytes size = crossing(profile, units[u]) * batch_size;
+    const Bytes size = crossing(profile, activity, units[u]) * batch_size;
     costs.relay.push_back(size / link.bandwidth + link.latency);
   }
   return costs;
@@ -171,6 +172,7 @@ Plan make_hybrid_plan(const HybridPlan& hybrid, const ModelProfile& profile, con
   plan.pipelines = {pipeline};
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe, .in_flight = {}, .chunks = 1};
   plan.reduction = ReductionMode::kFast;
+  if (relays) plan.steps_ahead = kDecoupledSteps;
   return plan;
 }
 

@@ -8,9 +8,12 @@
 // Known from the paper is teacher relaying: the layers of a stage that have no backward (the
 // teacher's) run first and send their output at once; then the layers that have one train. So where
 // there are several losses, the layers without a backward are a pipeline stage of their own on the
-// same devices. Chosen here: times come from the profile at floor(batch / g) samples for g devices.
-// The all-reduce is a ring over the first g devices. The relay goes over the link from device 0 to
-// device 1, on which Pipe-BD's code measures it.
+// same devices. Known too is the decoupled update: a device begins the next step as soon as its own
+// update is done.
+//
+// Chosen here: devices are at most kDecoupledSteps steps ahead. Times come from the profile at
+// floor(batch / g) samples for g devices. The all-reduce is a ring over the first g devices. The
+// relay goes over the link from device 0 to device 1, on which Pipe-BD's code measures it.
 
 #include "planner/named/hybrid_distribution.h"
 #include "planner/plan/plan.h"
@@ -18,6 +21,10 @@
 #include "profiles/setting.h"
 
 namespace frazil {
+
+// How many steps devices may be ahead where there are several losses (Plan::steps_ahead). Pipe-BD's
+// code has no limit within an epoch.
+inline constexpr int kDecoupledSteps = 31;
 
 // Returns the first layer of each unit, and then one past the last layer of the model. Where losses
 // end the units, layers behind the last loss belong to the last unit.

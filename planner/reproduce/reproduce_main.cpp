@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planner/reproduce/headlines/headlines.h"
-#include "planner/reproduce/pipe_bd.h"
+#include "planner/reproduce/pipe_bd/pipe_bd.h"
 #include "planner/reproduce/pipetransformer.h"
 #include "planner/reproduce/sailor/sailor.h"
 #include "planner/verbs/command_line.h"

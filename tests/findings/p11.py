@@ -20,14 +20,16 @@ def main():
     rows = json.loads(data.stdout)["speedups"]
     wrong = []
     bad = set()  # rows that are wrong, by our own judgement
-    for row in rows:
+    # Rows of the program's own workload are no reproduction, and LS off its bar tells its open input instead.
+    judged = [row for row in rows if "bar" in row and (abs(row["error"]) <= row["bar"] or "load_of_a_batch" not in row)]
+    for row in judged:
         simulated, published = row["simulated"], row["published"]
         if simulated is not None and (simulated - 1) * (published - 1) < 0:
             bad.add((row["dataset"], row["method"]))
             if row.get("verdict") != "WRONG SIGN":
                 wrong.append(f"{row['method']} on {row['dataset']}, {simulated:.3f} where {published} was published, has the "
                              f"verdict {row.get('verdict')}")
-    for a, b in itertools.permutations(rows, 2):
+    for a, b in itertools.permutations(judged, 2):
         if (a["task"], a["dataset"]) != (b["task"], b["dataset"]) or None in (a["simulated"], b["simulated"]):
             continue
         if a["published"] > b["published"] and a["simulated"] < b["simulated"]:
@@ -37,8 +39,9 @@ def main():
         wrong.append(f"exit codes {told.returncode} and {data.returncode}, expected {expected}")
     for row in rows:
         error = row.get("error")
-        if error is not None and abs(error) > 0.1 and row.get("verdict") in (None, "within 10 %", "as published"):
-            wrong.append(f"an error of {100 * error:+.0f} % has the verdict {row.get('verdict')}")
+        is_told_within = str(row.get("verdict")).startswith("within") or row.get("verdict") in (None, "as published")
+        if error is None or (is_told_within and abs(error) > row.get("bar", 0)):
+            wrong.append(f"{row['method']} on {row['dataset']} with the error {error} has the verdict {row.get('verdict')}")
     lines = told.stdout.splitlines()
     for dataset, method in bad:
         if method == "DP":

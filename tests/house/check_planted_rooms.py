@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_planted_rooms.py: the checks of check_rooms.py pass a small tree that keeps the rules, and find each violation planted in it.
 
-run_commands.py passes a document whose commands do what it shows, and finds each that does not. check_listed.sh, check_formats.py and
-check_start.sh each find what is planted for them.
+run_commands.py passes a document whose commands do what it shows, and finds each that does not. check_listed.sh, check_formats.py,
+check_flags.py and check_start.sh each find what is planted for them.
 """
 
 import contextlib
@@ -263,6 +263,24 @@ def faults_of_formats():
         formats.write_text(text, encoding="utf-8")
 
 
+def faults_of_flags():
+    """What is wrong with check_flags.py: a flag that is described alone, counted or refused beside another is not read."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        for part in ("profiles", "traces", "sim", "planner"):
+            shutil.copytree(HOUSE.parent.parent / part, tree / part)
+        yield from faults_of_program(0, "", "check_flags.py", tree, "simulate")
+        source = tree / "planner/verbs/simulate_flags.cpp"
+        text = source.read_text(encoding="utf-8")
+        described = text.replace('("plan", ', '("planted", text_value("N"), "a flag") ("plan", ', 1)
+        told = "planner/verbs/simulate_main.cpp: frazil simulate takes the flag `--planted` and does not read it\n"
+        looked = 'void look(const Flags& values) {\n  if (values.count("planted") > 0) refuse_together(values, "--plan", {"planted"});\n}\n'
+        read = 'int look(const Flags& values) {\n  return required_integer(values, "planted", 0, 1);\n}\n'
+        for code, more in ((1, ""), (1, looked), (0, read)):
+            source.write_text(described + more, encoding="utf-8")
+            yield from faults_of_program(code, told if code else "", "check_flags.py", tree, "simulate")
+
+
 def faults_of_program(code, text, program, *arguments, said=""):
     """What is wrong if a check does not end with this code, print this first and say that among its errors."""
     shell = "bash" if program.endswith(".sh") else sys.executable
@@ -280,6 +298,7 @@ def find_faults(root):
     yield from faults_of_listed(root)
     yield from faults_of_start(root)
     yield from faults_of_formats()
+    yield from faults_of_flags()
     for violation in VIOLATIONS:
         yield from faults_of_violation(root, *violation)
     for document in DOCUMENTS:

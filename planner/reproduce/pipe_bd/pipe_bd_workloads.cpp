@@ -1,4 +1,4 @@
-#include "planner/reproduce/pipe_bd_workloads.h"
+#include "planner/reproduce/pipe_bd/pipe_bd_workloads.h"
 
 #include <fmt/format.h>
 
@@ -33,28 +33,36 @@ class ModelBuilder {
     model_.input_bytes_per_sample = Bytes{1};
   }
 
-  void add_load() {
-    model_.blocks.push_back("block0");
-    load_ = add(
-        "load", 0, [&](std::size_t at) { return times_.load[at]; }, /*is_student=*/false);
-  }
   void add_teacher(int block) {
     const auto b = static_cast<std::size_t>(block);
-    if (block > 0) model_.blocks.push_back(fmt::format("block{}", block));
-    const LayerId before = last_output();
-    teachers_.push_back(add(
-        fmt::format("T{}", block), block, [&](std::size_t at) { return times_.teacher[at][b]; },
-        /*is_student=*/false));
-    connect(before, teachers_.back());
+    model_.blocks.push_back(fmt::format("block{}", block));
+    Layer teacher = make_layer(fmt::format("T{}", block), block);
+    teacher.parameters = bytes_of(b).teacher;
+    // A teacher is never trained.
+    teacher.untrainable = teacher.parameters;
+    for (std::size_t at = 0; at < times_.batches.size(); ++at) {
+      teacher.costs[at].forward_frozen = times_.teacher[at][b];
+    }
+    model_.layers.push_back(teacher);
+    const LayerId added{model_.layers.size() - 1};
+    if (block > 0) connect(b - 1, added);
+    teachers_.push_back(added);
   }
   // Requires: the teacher of this block was added.
   void add_student(int block) {
     const auto b = static_cast<std::size_t>(block);
-    const LayerId student = add(
-        fmt::format("S{}", block), block, [&](std::size_t at) { return times_.student[at][b]; },
-        /*is_student=*/true);
-    connect(block > 0 ? teachers_[b - 1] : load_, student);
-    connect(teachers_[b], student);
+    Layer student = make_layer(fmt::format("S{}", block), block);
+    student.has_loss = true;
+    student.parameters = bytes_of(b).student;
+    student.optimizer_state = bytes_of(b).state;
+    for (std::size_t at = 0; at < times_.batches.size(); ++at) {
+      student.costs[at].backward_weight_alone = times_.student[at][b];
+      student.costs[at].stash = bytes_of(b).stash * times_.batches[at];
+    }
+    model_.layers.push_back(student);
+    const LayerId added{model_.layers.size() - 1};
+    if (block > 0) connect(b - 1, added);
+    connect(b, added);
   }
 
   ModelProfile build() {
@@ -65,31 +73,28 @@ class ModelBuilder {
   }
 
  private:
-  template <class TimeOf>
-  LayerId add(const std::string& name, int block, TimeOf time_of, bool is_student) {
+  Layer make_layer(const std::string& name, int block) const {
     Layer layer;
     layer.name = name;
     layer.block = BlockId{block};
-    layer.has_loss = is_student;
-    // A layer without parameters is never trained.
-    layer.parameters = Bytes{is_student ? 1 : 0};
-    for (std::size_t at = 0; at < times_.batches.size(); ++at) {
+    for (const int batch : times_.batches) {
       CostSample cost;
-      cost.micro_batch_size = times_.batches[at];
-      (is_student ? cost.backward_weight_alone : cost.forward_frozen) = time_of(at);
+      cost.micro_batch_size = batch;
       layer.costs.push_back(cost);
     }
-    model_.layers.push_back(layer);
-    return LayerId{model_.layers.size() - 1};
+    return layer;
   }
-  LayerId last_output() const { return teachers_.empty() ? load_ : teachers_.back(); }
-  void connect(LayerId from, LayerId to) {
-    model_.edges.push_back({from, to, EdgeKind::kDetached, {Bytes{1}}});
+  BlockBytes bytes_of(std::size_t block) const {
+    if (!times_.bytes.empty()) return times_.bytes[block];
+    return {.teacher = {}, .student = Bytes{1}, .state = {}, .stash = {}, .output = Bytes{1}};
+  }
+  void connect(std::size_t teacher, LayerId to) {
+    model_.edges.push_back(
+        {teachers_[teacher], to, EdgeKind::kDetached, {bytes_of(teacher).output}});
   }
 
   const BlockwiseTimes& times_;
   ModelProfile model_;
-  LayerId load_;
   std::vector<LayerId> teachers_;
 };
 
@@ -106,25 +111,9 @@ Workload make_workload(ModelProfile model, const HybridPlan& hybrid, int batch) 
 }  // namespace
 
 BlockwiseTimes make_imagenet_times() {
-  const std::vector<Duration> means = [] {
-    std::vector<Duration> sums;
-    sums.reserve(kBlockMeans.size());
-    for (const BlockMeans& of : kBlockMeans) {
-      sums.push_back(from_tenths_of_ms(std::accumulate(of.tenths.begin(), of.tenths.end(), 0)));
-    }
-    return sums;
-  }();
-  // Loading has the same share of compute in a step at the full batch as in the published epoch.
-  const Duration at_full = means.front() * kPipeBdEpoch.front().load / kWholeShare;
-  const Duration at_quarter =
-      means.front() * kDataParallelEpoch.load / (kPublishedBlocks * kWholeShare);
-  const int full = kBlockMeans.front().batch;
-  const int quarter = kBlockMeans.back().batch;
   BlockwiseTimes times;
   for (auto of = kBlockMeans.rbegin(); of != kBlockMeans.rend(); ++of) {
     times.batches.push_back(of->batch);
-    times.load.push_back(at_quarter +
-                         (at_full - at_quarter) * (of->batch - quarter) / (full - quarter));
     auto& teacher = times.teacher.emplace_back();
     auto& student = times.student.emplace_back();
     for (const int tenths : of->tenths) {
@@ -136,35 +125,60 @@ BlockwiseTimes make_imagenet_times() {
   return times;
 }
 
+Loader make_imagenet_loader() {
+  // Data parallelism waits for six batches, TR+DPU for block 0, which takes 41.7 ms:
+  // 6 x 21.823 / 41.7 = 3.140.
+  return {.alone = microseconds(21'823), .rate = 1, .capacity = 1, .ahead = 2};
+}
+
 BlockwiseTimes make_cifar_times() {
   BlockwiseTimes times;
-  times.batches = {256};
-  times.load = {of_step(kPipeBdEpoch.front().load)};
-  times.teacher.emplace_back();
-  times.student.emplace_back();
-  for (const EpochShares& rank : kPipeBdEpoch) {
-    times.teacher.front().push_back(of_step(rank.teacher));
-    times.student.front().push_back(of_step(rank.student));
+  times.batches = {64, 256};
+  times.teacher.resize(2);
+  times.student.resize(2);
+  for (std::size_t rank = 0; rank < kPipeBdEpoch.size(); ++rank) {
+    const int blocks = rank < 2 ? 1 : 2;
+    for (int b = 0; b < blocks; ++b) {
+      times.teacher[1].push_back(of_step(kPipeBdEpoch[rank].teacher) / blocks);
+      times.student[1].push_back(of_step(kPipeBdEpoch[rank].student) / blocks);
+    }
+  }
+  // Data parallelism runs a teacher block for its own student and for all later ones.
+  Duration teachers{0};
+  Duration students{0};
+  for (int block = 0; block < kPublishedBlocks; ++block) {
+    const auto b = static_cast<std::size_t>(block);
+    const int uses = kPublishedBlocks - block;
+    teachers += times.teacher[1].at(b) * uses;
+    students += times.student[1].at(b);
+  }
+  for (std::size_t b = 0; b < times.teacher[1].size(); ++b) {
+    times.teacher[0].push_back(times.teacher[1][b] * of_step(kDataParallelEpoch.teacher).count() /
+                               teachers.count());
+    times.student[0].push_back(times.student[1][b] * of_step(kDataParallelEpoch.student).count() /
+                               students.count());
   }
   return times;
 }
 
-BlockwiseTimes make_cifar_data_parallel_times() {
-  return {{64},
-          {of_step(kDataParallelEpoch.load)},
-          {{of_step(kDataParallelEpoch.teacher)}},
-          {{of_step(kDataParallelEpoch.student)}}};
+Loader make_cifar_loader() {
+  // Four quarters in a sixth of data parallelism's loading are a full batch in that time.
+  return {.alone = of_step(kPipeBdEpoch.front().load),
+          .rate = kDataParallelEpoch.load,
+          .capacity = std::int64_t{kPublishedBlocks} * kPipeBdEpoch.front().load,
+          .ahead = 0};
 }
+
+HybridPlan make_cifar_pipeline() { return {{1, 1, 1, 1}, {0, 1, 2, 4, 6}, Duration{0}}; }
 
 BlockwiseTimes make_balanced_times() {
   const std::vector<Duration> none(4, Duration{0});
   const std::vector<Duration> each(4, from_tenths_of_ms(200));
-  return {{1}, {Duration{0}}, {none}, {each}};
+  return {{1}, {none}, {each}};
 }
 
 ModelProfile make_pipeline_model(const BlockwiseTimes& times) {
   ModelBuilder builder(times);
-  builder.add_load();
   for (int block = 0; block < times.blocks(); ++block) {
     builder.add_teacher(block);
     builder.add_student(block);
@@ -174,7 +188,6 @@ ModelProfile make_pipeline_model(const BlockwiseTimes& times) {
 
 ModelProfile make_student_model(const BlockwiseTimes& times, int block) {
   ModelBuilder builder(times);
-  builder.add_load();
   for (int b = 0; b <= block; ++b) builder.add_teacher(b);
   builder.add_student(block);
   return builder.build();

@@ -1,4 +1,4 @@
-#include "planner/reproduce/pipe_bd_published.h"
+#include "planner/reproduce/pipe_bd/pipe_bd_published.h"
 
 #include "profiles/error.h"
 
