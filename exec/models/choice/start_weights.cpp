@@ -36,7 +36,7 @@ struct NamedPlaces {
 };
 
 // Names tensors without memory, and sees from these which parameter holds what has which name.
-NamedPlaces find_places(const ModelChoice& choice, const ModelSpec& model) {
+NamedPlaces find_places(const NetworkChoice& choice, const ModelSpec& model) {
   std::vector<Tensors> shapes(model.layers.size());
   std::vector<const Tensors*> by_layer;
   std::map<const void*, std::pair<std::size_t, std::size_t>> owners;
@@ -138,7 +138,7 @@ bool is_block_map(std::string_view name) {
 
 // True if the maps inside the blocks lie as GPT-2 holds them. Its first map takes `dim` values to
 // 3 `dim`, so that its shape tells, which those of square maps do not.
-bool has_turned_maps(const TensorFile& file, const ModelChoice& choice) {
+bool has_turned_maps(const TensorFile& file, const NetworkChoice& choice) {
   const auto* const decoder = std::get_if<DecoderConfig>(&choice);
   if (decoder == nullptr) return false;
   const TensorEntry* const first = file.header().find("transformer.h.0.attn.c_attn.weight");
@@ -216,7 +216,7 @@ void take_statistics(const TensorFile& file, ModelSpec& model) {
 
 }  // namespace
 
-void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& model) {
+void start_from(const TensorFile& file, const NetworkChoice& choice, ModelSpec& model) {
   const NamedPlaces places = find_places(choice, model);
   expect_same_names(file, places, model);
   expect_same_others(file, places.others);

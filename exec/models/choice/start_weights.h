@@ -1,10 +1,10 @@
 #pragma once
 // Start values from a safetensors file: weights that another run left, or that were trained
 // elsewhere. The file names them as `weights.safetensors` does (name_weights() in
-// exec/models/choice/model_choice.h), which for the built-in kinds is as Hugging Face does.
+// exec/models/choice/network_choice.h), which for the built-in kinds is as Hugging Face does.
 
 #include "exec/disk/tensor_file.h"
-#include "exec/models/choice/model_choice.h"
+#include "exec/models/choice/network_choice.h"
 
 namespace frazil {
 
@@ -18,7 +18,7 @@ namespace frazil {
 // Throws InputError in one sentence, which names the file and a tensor, for a tensor that is
 // missing or left over, of another shape, not float32, for two names of a tied parameter with
 // different values, and for other values of what is no parameter. Requires: `model` is
-// make_model(choice).
-void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& model);
+// make_network(choice).
+void start_from(const TensorFile& file, const NetworkChoice& choice, ModelSpec& model);
 
 }  // namespace frazil

@@ -23,7 +23,7 @@ std::map<std::string, TestModel> all_bf16_models() {
   std::map<std::string, TestModel> models;
   models.emplace("vit", vit_model());
   for (const TestModel& model : {encoder_model(), decoder_model(), uneven_mlp_model(),
-                                 small_cnn_model(), distillation_model()}) {
+                                 small_cnn_model(), small_vgg_model(), distillation_model()}) {
     models.emplace(model.spec.name, model);
   }
   return models;

@@ -236,7 +236,8 @@ TEST(CountedTraffic, IsWhatTheSimulatorSendsForAnyMask) {
   int exact = 0;
   int tied = 0;
   std::vector<TestModel> models{encoder_model(),   decoder_model(),      uneven_mlp_model(),
-                                small_cnn_model(), distillation_model(), normed_cnn_model()};
+                                small_cnn_model(), distillation_model(), normed_cnn_model(),
+                                small_vgg_model()};
   for (const TestModel& model : locked_models()) models.push_back(model);
   for (const TestModel& model : models) {
     const ModelProfile profile = make_timed_structure(model.spec);

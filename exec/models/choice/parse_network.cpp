@@ -1,5 +1,5 @@
-// Reads the choice of exec/models/choice/model_choice.h.
-#include "exec/models/choice/model_choice.h"
+// Reads the settings of exec/models/choice/network_choice.h.
+#include "exec/models/choice/network_choice.h"
 
 #include "profiles/error.h"
 #include "profiles/json_settings.h"
@@ -23,7 +23,7 @@ void take_width(JsonFields& fields, Config& model) {
         with_value("dim", model.dim) + " divisible by " + with_value("heads", model.heads));
 }
 
-ModelChoice parse_vit(JsonFields& fields, const fs::path&) {
+NetworkChoice parse_vit(JsonFields& fields, const fs::path&) {
   VitConfig model;
   const Given image = take(fields, "image", 1, kLargestCount, model.image);
   take(fields, "channels", 1, kLargestCount, model.channels);
@@ -38,7 +38,7 @@ ModelChoice parse_vit(JsonFields& fields, const fs::path&) {
   return model;
 }
 
-ModelChoice parse_decoder(JsonFields& fields, const fs::path&) {
+NetworkChoice parse_decoder(JsonFields& fields, const fs::path&) {
   DecoderConfig model;
   take(fields, "vocabulary", 2, kLargestCount, model.vocabulary);
   take(fields, "tokens", 1, kLargestCount, model.tokens);
@@ -48,7 +48,7 @@ ModelChoice parse_decoder(JsonFields& fields, const fs::path&) {
   return model;
 }
 
-ModelChoice parse_encoder(JsonFields& fields, const fs::path&) {
+NetworkChoice parse_encoder(JsonFields& fields, const fs::path&) {
   EncoderConfig model;
   take(fields, "vocabulary", 2, kLargestCount, model.vocabulary);
   take(fields, "segments", 1, kLargestCount, model.segments);
@@ -66,7 +66,7 @@ void take_even(JsonFields& fields, const std::string& key, int& value) {
   if (value % 2 != 0) given->fail(given->describe(), "an even number");
 }
 
-ModelChoice parse_cnn(JsonFields& fields, const fs::path&) {
+NetworkChoice parse_cnn(JsonFields& fields, const fs::path&) {
   CnnConfig model;
   take(fields, "image", 1, kLargestCount, model.image);
   take(fields, "channels", 1, kLargestCount, model.channels);
@@ -77,37 +77,55 @@ ModelChoice parse_cnn(JsonFields& fields, const fs::path&) {
   return model;
 }
 
-ModelChoice parse_mlp(JsonFields& fields, const fs::path&) {
+void take_widths(JsonFields& fields, const std::string& expected, std::vector<int>& widths) {
+  const Given given = fields.optional("widths");
+  if (!given) return;
+  widths.clear();
+  for (const JsonCursor& width : given->items()) {
+    widths.push_back(static_cast<int>(width.integer(1, kLargestCount)));
+  }
+  if (widths.empty()) given->fail("no width", expected);
+}
+
+void take_flag(JsonFields& fields, const std::string& key, bool& value) {
+  if (const Given given = fields.optional(key)) value = given->boolean();
+}
+
+NetworkChoice parse_mlp(JsonFields& fields, const fs::path&) {
   MlpConfig model;
   take(fields, "image", 1, kLargestCount, model.image);
   take(fields, "channels", 1, kLargestCount, model.channels);
-  if (const Given widths = fields.optional("widths")) {
-    model.widths.clear();
-    for (const JsonCursor& width : widths->items()) {
-      model.widths.push_back(static_cast<int>(width.integer(1, kLargestCount)));
-    }
-    if (model.widths.empty()) widths->fail("no width", "one for each layer below the head");
-  }
+  take_widths(fields, "one for each layer below the head", model.widths);
   take(fields, "classes", 2, kLargestCount, model.classes);
   return model;
 }
 
-ModelChoice parse_file(JsonFields& fields, const fs::path& folder) {
+NetworkChoice parse_vgg(JsonFields& fields, const fs::path&) {
+  VggConfig model;
+  take(fields, "image", 1, kLargestCount, model.image);
+  take(fields, "channels", 1, kLargestCount, model.channels);
+  take_widths(fields, "one for each stage of convolutions", model.widths);
+  take(fields, "convolutions", 1, kMostUnits, model.convolutions);
+  take_flag(fields, "separable", model.separable);
+  take_flag(fields, "batch_norm", model.batch_norm);
+  take(fields, "classes", 2, kLargestCount, model.classes);
+  return model;
+}
+
+NetworkChoice parse_file(JsonFields& fields, const fs::path& folder) {
   const JsonCursor path = fields.required("path");
   if (path.text().empty()) path.fail(path.describe(), "the path of a model file");
   return read_file_model(fs::absolute(folder / path.text()).lexically_normal());
 }
 
-using Parser = ModelChoice (*)(JsonFields&, const fs::path&);
-constexpr std::array<Parser, kModelKinds.size()> kParsers{parse_vit, parse_decoder, parse_encoder,
-                                                          parse_cnn, parse_mlp,     parse_file};
+using Parser = NetworkChoice (*)(JsonFields&, const fs::path&);
+constexpr std::array<Parser, kNetworkKinds.size()> kParsers{
+    parse_vit, parse_decoder, parse_encoder, parse_cnn, parse_mlp, parse_vgg, parse_file};
 
 }  // namespace
 
-ModelChoice parse_model(const JsonCursor& object, const fs::path& folder) {
-  JsonFields fields(object);
-  const std::size_t kind = take_name(fields, "kind", kModelKinds);
-  ModelChoice choice = kParsers.at(kind)(fields, folder);
+NetworkChoice parse_network(JsonFields& fields, std::size_t kind, const fs::path& folder) {
+  NetworkChoice choice = kParsers.at(kind)(fields, folder);
   ENSURE(choice.index() == kind, "the kinds in one order");
   fields.finish();
   return choice;
