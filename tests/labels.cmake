@@ -30,6 +30,7 @@ set(thorough
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
   exec_links_tests/Join
+  exec_models_tests/Vgg.TrainsToTheBitsOfAPlainProgramAndItsRunningStatistics
   exec_nccl_tests/GpusOverNccl
   exec_nccl_tests/OverNcclRuns
   exec_nccl_tests/WholeRunOverNccl
@@ -41,6 +42,7 @@ set(thorough
   exec_processes_tests/MemberProcesses
   exec_processes_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
   exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
+  exec_processes_tests/RelayedTeacher
   exec_processes_tests/SameBits
   exec_processes_tests/SchedulesOverProcesses
   exec_processes_tests/UndoneDecision
@@ -71,7 +73,10 @@ set(thorough
   exec_properties_tests/SlicedRuns.IsTakenUpAndLeftBetweenSteps
   exec_properties_tests/SlicedRuns.PerformsThePlannedOrderAndWhatIsSimulated
   exec_properties_tests/SmallCnn
+  exec_properties_tests/SmallVgg
   exec_properties_tests/Staircase
+  exec_properties_tests/StepWindows
+  exec_properties_tests/TwoDevicePlans
   exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
   exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
   exec_properties_tests/UntrainableParameters
@@ -102,8 +107,10 @@ set(thorough
   exec_train_tests/ResumedDrift
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer
+  exec_train_tests/TrainerWindows
   exec_verbs_tests/AblatedRuns
   exec_verbs_tests/CheckedRuns
+  exec_verbs_tests/DistilledRuns
   exec_verbs_tests/InitFrom
   exec_verbs_tests/KeptRuns
   exec_verbs_tests/LedRuns
@@ -143,10 +150,13 @@ set(thorough
   planner_reproduce_tests/FixedSpace
   planner_reproduce_tests/OwnRuns
   planner_reproduce_tests/OwnTables
+  planner_reproduce_tests/OpenInputs
+  planner_reproduce_tests/PipeBdSpeedups
   planner_reproduce_tests/PipeTransformerReproduction.OwnPlansAreNeverSlowerAndTablesAreTheSameEveryTime
   planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
   planner_reproduce_tests/ReproducePipeBd
   planner_reproduce_tests/ReproduceSailor
+  planner_reproduce_tests/VaryingStagesOfAllRuns
   planner_search_tests/CutSearch
   planner_search_tests/IdleDevices
   planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
@@ -199,6 +209,7 @@ set(slow
   planner_partition_tests/PublishedOptima
   planner_search_tests/PublishedModel)
 set(soak
+  exec_properties_tests/HybridPlans
   planner_search_tests/CutSearchSoak
   planner_search_tests/TightCutsSoak)
 

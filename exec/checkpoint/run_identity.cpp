@@ -54,8 +54,9 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   keys.merge(hash_files(config));
   deciding.cache = {};  // a run whose cache rounds keeps no checkpoints
   add_flat(to_json(deciding), keys);
-  for (const char* const key : {"format", "version", "model.path", "data.path", "message_order",
-                                "deadline_seconds", "replan"}) {
+  for (const char* const key :
+       {"format", "version", "model.path", "model.teacher.path", "model.student.path",
+        "model.teacher_weights", "data.path", "message_order", "deadline_seconds", "replan"}) {
     keys.erase(key);
   }
   // The two schedules that a boolean named before keep their key, and runs their identity.

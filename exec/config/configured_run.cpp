@@ -7,7 +7,6 @@
 
 #include "exec/disk/hashes.h"
 #include "exec/disk/tensor_file.h"
-#include "exec/models/choice/start_weights.h"
 #include "exec/models/model_precision.h"
 #include "exec/models/untrainable_blocks.h"
 #include "exec/state/optimizer.h"
@@ -57,7 +56,12 @@ ModelSpec make_model(const RunConfig& config) {
 
 std::map<std::string, std::string> hash_files(const RunConfig& config) {
   std::map<std::string, std::string> hashes;
-  if (const auto model = find_file(config.model)) hashes["model.file_hash"] = to_hex(model->hash);
+  for (const ChosenFile& file : find_files(config.model)) {
+    hashes[file.key + ".file_hash"] = to_hex(file.model->hash);
+  }
+  if (const std::string weights = teacher_weights(config.model); !weights.empty()) {
+    hashes["model.teacher_weights.hash"] = to_hex(TensorFile(weights).hash());
+  }
   if (!config.init_from.empty()) {
     hashes["init_from.hash"] = to_hex(TensorFile(config.init_from).hash());
   }

@@ -28,7 +28,9 @@ PrefixCacheOptions cache_options(const RunConfig& config, bool over_processes);
 ModelSpec make_model(const RunConfig& config);
 
 // Returns the hashes of what the files beside the data hold that decide the bits of a run: of a
-// model file "model.file_hash", of start weights "init_from.hash". Throws InputError.
+// model file "model.file_hash" (of the networks of a distillation "model.teacher.file_hash" and
+// "model.student.file_hash"), of a teacher's weights "model.teacher_weights.hash", of start weights
+// "init_from.hash". Throws InputError.
 std::map<std::string, std::string> hash_files(const RunConfig& config);
 
 // Returns the structure of the configured model, without costs.

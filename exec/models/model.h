@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,9 @@ struct LayerSpec {
   // The outputs that are bfloat16 where the layer computes in bf16, and so take half the bytes. A
   // sum with an fp32 input, as of a residual stream, is fp32.
   std::vector<std::size_t> narrow_outputs = {};
+  // By output, the first output that is the same tensor, where several layers read one under names
+  // of their own, as those of a model file do; empty: each is a tensor of its own.
+  std::vector<std::size_t> same_as = {};
   // Returns the mean loss over the micro-batch. Empty for a layer without a loss.
   std::function<at::Tensor(const Tensors& outputs, const at::Tensor& labels)> loss = {};
   // Returns how many of the labels that mean is over, where some count for nothing. A step then
@@ -114,6 +118,8 @@ struct ModelEdge {
   std::vector<std::size_t> outputs;
 };
 
+struct EvaluatedNetwork;
+
 struct ModelSpec {
   std::string name;
   std::vector<std::string> blocks;
@@ -122,11 +128,20 @@ struct ModelSpec {
   Bytes input_bytes_per_sample;
   Precision precision =
       Precision::kFp32;  // set by with_precision() (exec/models/model_precision.h)
+  // What is evaluated in place of the model; null: the model itself.
+  std::shared_ptr<const EvaluatedNetwork> evaluated = {};
 
   bool has_loss(LayerId layer) const { return bool(layers[layer.index()].loss); }
   // Return positions in `edges`, ascending.
   std::vector<std::size_t> edges_into(LayerId layer) const;
   std::vector<std::size_t> edges_from(LayerId layer) const;
+};
+
+// A network of layers of a model, with edges and a loss of its own: the student of a distillation,
+// whose blocks read each other when it is put together.
+struct EvaluatedNetwork {
+  ModelSpec network;
+  std::vector<LayerId> layer_of;  // by layer of the network: the layer of the model that it is
 };
 
 // Returns one edge from each layer to the next, over which all outputs of the layer pass.

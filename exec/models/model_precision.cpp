@@ -2,6 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <memory>
 #include <utility>
 
 #include "profiles/error.h"
@@ -12,6 +13,11 @@ ModelSpec with_precision(ModelSpec model, Precision precision) {
   ENSURE(model.precision == Precision::kFp32, "a model gets its precision once");
   model.precision = precision;
   if (precision == Precision::kFp32) return model;
+  if (model.evaluated) {
+    EvaluatedNetwork evaluated = *model.evaluated;
+    evaluated.network = with_precision(std::move(evaluated.network), precision);
+    model.evaluated = std::make_shared<const EvaluatedNetwork>(std::move(evaluated));
+  }
   for (LayerSpec& layer : model.layers) {
     layer.forward = [precision, plain = std::move(layer.forward)](const LayerCall& call) {
       const PrecisionScope scope(precision, call.inputs.at(0).device().type());

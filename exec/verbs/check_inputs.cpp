@@ -76,6 +76,9 @@ void refuse_inputs_inside(const Flags& flags, const RunConfig& config, const fs:
     inputs.push_back({"the trace", trace->path});
   }
   if (!config.init_from.empty()) inputs.push_back({"--init-from", config.init_from});
+  if (const std::string weights = teacher_weights(config.model); !weights.empty()) {
+    inputs.push_back({"\"teacher_weights\"", weights});
+  }
   for (const NamedFile& input : inputs) {
     const fs::path place = absolute(input.path).parent_path();
     const std::string name = place.filename().string();

@@ -102,9 +102,10 @@ void check_machine(const std::string& verb, const DeviceChoice& choice, int devi
       verb.c_str(), devices, tried, tried == 1 ? "" : "s");
 }
 
-std::string check_model_file(const std::string& verb, const RunConfig& config, bool quiet) {
-  const std::shared_ptr<const ImportedModel> model = find_file(config.model);
-  if (!model) return "";
+namespace {
+
+std::string check_witness(const std::string& verb,
+                          const std::shared_ptr<const ImportedModel>& model, bool quiet) {
   const KernelFacts kernels = present_kernels();
   const Fingerprint present{.torch = kernels.torch,
                             .processor = kernels.processor,
@@ -120,6 +121,16 @@ std::string check_model_file(const std::string& verb, const RunConfig& config, b
                "and %s of MKL on %s with torch %s, and here are %s\n",
                verb.c_str(), told.c_str(), made.aten.c_str(), made.mkl.c_str(), made.vendor.c_str(),
                made.torch.c_str(), describe(kernels).c_str());
+  return told;
+}
+
+}  // namespace
+
+std::string check_model_file(const std::string& verb, const RunConfig& config, bool quiet) {
+  std::string told;
+  for (const ChosenFile& file : find_files(config.model)) {
+    told += (told.empty() ? "" : "; ") + check_witness(verb, file.model, quiet);
+  }
   return told;
 }
 

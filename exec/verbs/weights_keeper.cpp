@@ -13,11 +13,13 @@ namespace frazil {
 namespace {
 
 // Returns what the file says of itself; "statistics" names the running statistics, "unchanged" the
-// tensors that training leaves alone.
+// tensors that training leaves alone; "part" which part of the run's model the file holds, and
+// "left_out" how the names of all others begin.
 std::map<std::string, std::string> describe_weights(const RunConfig& config, Step done) {
   const ModelSpec model = make_model(config);
   std::map<std::string, std::string> metadata{{"model", model.name},
                                               {"steps", std::to_string(done)}};
+  if (model.evaluated) metadata.insert({{"part", "student"}, {"left_out", "teacher."}});
   const auto list = [&](const char* key, const std::string& name) {
     std::string& names = metadata[key];
     names += (names.empty() ? "" : ",") + name;
@@ -25,7 +27,7 @@ std::map<std::string, std::string> describe_weights(const RunConfig& config, Ste
   for (const LayerSpec& layer : model.layers) {
     for (const StatisticSpec& statistic : layer.statistics) list("statistics", statistic.name);
   }
-  if (const auto file = find_file(config.model)) {
+  if (const auto file = find_file(kept_network(config.model))) {
     for (const std::string& name : file->graph.kept) list("unchanged", name);
   }
   return metadata;

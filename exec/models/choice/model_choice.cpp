@@ -1,119 +1,107 @@
 #include "exec/models/choice/model_choice.h"
 
+#include <algorithm>
+#include <array>
+
+#include "exec/models/choice/start_weights.h"
 #include "profiles/json_settings.h"
 
 namespace frazil {
 namespace {
 
-constexpr int kFirstAndHead = 2;  // blocks of a transformer besides those between
+constexpr std::size_t kKinds = kNetworkKinds.size() + 1;
 
-Members members_of(const VitConfig& model) {
-  return {{"image", std::to_string(model.image)},     {"channels", std::to_string(model.channels)},
-          {"patch", std::to_string(model.patch)},     {"dim", std::to_string(model.dim)},
-          {"blocks", std::to_string(model.blocks)},   {"heads", std::to_string(model.heads)},
-          {"classes", std::to_string(model.classes)}, {"dropout", number_text(model.dropout)}};
+constexpr std::array<std::string_view, kKinds> list_kinds() {
+  std::array<std::string_view, kKinds> kinds{};
+  std::copy(kNetworkKinds.begin(), kNetworkKinds.end(), kinds.begin());
+  kinds.back() = "distillation";
+  return kinds;
 }
+constexpr std::array<std::string_view, kKinds> kModelKinds = list_kinds();
 
-Members members_of(const DecoderConfig& model) {
-  return {{"vocabulary", std::to_string(model.vocabulary)},
-          {"tokens", std::to_string(model.tokens)},
-          {"dim", std::to_string(model.dim)},
-          {"blocks", std::to_string(model.blocks)},
-          {"heads", std::to_string(model.heads)},
-          {"expansion", std::to_string(model.expansion)},
-          {"dropout", number_text(model.dropout)}};
+void add_file(const std::string& key, const NetworkChoice& network,
+              std::vector<ChosenFile>& files) {
+  if (auto model = find_file(network)) files.push_back({key, std::move(model)});
 }
-
-Members members_of(const EncoderConfig& model) {
-  return {{"vocabulary", std::to_string(model.vocabulary)},
-          {"segments", std::to_string(model.segments)},
-          {"tokens", std::to_string(model.tokens)},
-          {"dim", std::to_string(model.dim)},
-          {"blocks", std::to_string(model.blocks)},
-          {"heads", std::to_string(model.heads)},
-          {"expansion", std::to_string(model.expansion)},
-          {"classes", std::to_string(model.classes)},
-          {"dropout", number_text(model.dropout)}};
-}
-
-Members members_of(const CnnConfig& model) {
-  return {{"image", std::to_string(model.image)}, {"channels", std::to_string(model.channels)},
-          {"width", std::to_string(model.width)}, {"detour", std::to_string(model.detour)},
-          {"units", std::to_string(model.units)}, {"classes", std::to_string(model.classes)}};
-}
-
-Members members_of(const MlpConfig& model) {
-  std::string widths;
-  for (const int width : model.widths) {
-    widths += (widths.empty() ? "[" : ", ") + std::to_string(width);
-  }
-  return {{"image", std::to_string(model.image)},
-          {"channels", std::to_string(model.channels)},
-          {"widths", widths + "]"},
-          {"classes", std::to_string(model.classes)}};
-}
-
-Members members_of(const FileModel& model) { return {{"path", json_string(model.path)}}; }
-
-int blocks_of(const VitConfig& model) { return model.blocks + kFirstAndHead; }
-
-int blocks_of(const DecoderConfig& model) { return model.blocks + kFirstAndHead; }
-int blocks_of(const EncoderConfig& model) { return model.blocks + kFirstAndHead; }
-int blocks_of(const CnnConfig& model) { return 4 + 2 * model.units; }
-int blocks_of(const MlpConfig& model) { return static_cast<int>(model.widths.size()) + 1; }
-int blocks_of(const FileModel& model) { return static_cast<int>(model.file->graph.blocks.size()); }
-
-SampleForm form_of(const VitConfig& model) {
-  return image_form(model.channels, model.image, model.classes);
-}
-
-SampleForm form_of(const DecoderConfig& model) {
-  return {.inputs = {token_form(InputMeaning::kTokens, model.tokens, model.vocabulary)},
-          .labels = LabelMeaning::kNextToken,
-          .label_shape = {model.tokens},
-          .classes = model.vocabulary};
-}
-
-SampleForm form_of(const EncoderConfig& model) {
-  return {.inputs = {token_form(InputMeaning::kTokens, model.tokens, model.vocabulary),
-                     token_form(InputMeaning::kSegments, model.tokens, model.segments),
-                     token_form(InputMeaning::kMask, model.tokens, 2)},
-          .classes = model.classes};
-}
-
-SampleForm form_of(const CnnConfig& model) {
-  return image_form(model.channels, model.image, model.classes);
-}
-
-SampleForm form_of(const MlpConfig& model) {
-  return image_form(model.channels, model.image, model.classes);
-}
-
-SampleForm form_of(const FileModel& model) { return sample_form(model.file->graph); }
 
 }  // namespace
 
-static_assert(kModelKinds.size() == std::variant_size_v<ModelChoice>, "a name for each kind");
+ModelChoice parse_model(const JsonCursor& object, const std::filesystem::path& folder) {
+  JsonFields fields(object);
+  const std::size_t kind = take_name(fields, "kind", kModelKinds);
+  if (kind < kNetworkKinds.size()) return parse_network(fields, kind, folder);
+  return parse_distillation(fields, folder);
+}
 
 std::string to_json(const ModelChoice& choice) {
-  Members members = std::visit([](const auto& model) { return members_of(model); }, choice);
-  if (choice.index() != 0) {
-    members.insert(members.begin(), {"kind", json_string(kModelKinds.at(choice.index()))});
-  }
-  return object_text(members);
+  return std::visit([](const auto& chosen) { return to_json(chosen); }, choice);
 }
 
 int count_blocks(const ModelChoice& choice) {
-  return std::visit([](const auto& model) { return blocks_of(model); }, choice);
+  if (const auto* const network = std::get_if<NetworkChoice>(&choice)) {
+    return count_blocks(*network);
+  }
+  return count_blocks(std::get<DistillationChoice>(choice));
 }
 
-SampleForm sample_form(const ModelChoice& choice) {
-  return std::visit([](const auto& model) { return form_of(model); }, choice);
+SampleForm sample_form(const ModelChoice& choice) { return sample_form(kept_network(choice)); }
+
+const NetworkChoice& kept_network(const ModelChoice& choice) {
+  if (const auto* const network = std::get_if<NetworkChoice>(&choice)) return *network;
+  return std::get<DistillationChoice>(choice).student;
 }
 
-std::shared_ptr<const ImportedModel> find_file(const ModelChoice& choice) {
-  const auto* const model = std::get_if<FileModel>(&choice);
-  return model == nullptr ? nullptr : model->file;
+std::vector<ChosenFile> find_files(const ModelChoice& choice) {
+  std::vector<ChosenFile> files;
+  if (const auto* const network = std::get_if<NetworkChoice>(&choice)) {
+    add_file("model", *network, files);
+    return files;
+  }
+  const auto& distillation = std::get<DistillationChoice>(choice);
+  add_file("model.student", distillation.student, files);
+  add_file("model.teacher", distillation.teacher, files);
+  return files;
+}
+
+std::string teacher_weights(const ModelChoice& choice) {
+  const auto* const distillation = std::get_if<DistillationChoice>(&choice);
+  return distillation == nullptr ? "" : distillation->teacher_weights;
+}
+
+ModelSpec make_model(const ModelChoice& choice) {
+  if (const auto* const network = std::get_if<NetworkChoice>(&choice)) {
+    return make_network(*network);
+  }
+  return make_distillation(make_parts(std::get<DistillationChoice>(choice)));
+}
+
+void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& model) {
+  if (const auto* const network = std::get_if<NetworkChoice>(&choice)) {
+    start_from(file, *network, model);
+    return;
+  }
+  const auto& distillation = std::get<DistillationChoice>(choice);
+  ModelSpec student = make_network(distillation.student);
+  start_from(file, distillation.student, student);
+  const std::vector<LayerId> places = find_student_layers(distillation);
+  for (std::size_t l = 0; l < places.size(); ++l) {
+    LayerSpec& own = model.layers[places[l].index()];
+    own.parameters = std::move(student.layers[l].parameters);
+    own.statistics = std::move(student.layers[l].statistics);
+  }
+}
+
+std::vector<NamedTensor> name_weights(const ModelChoice& choice,
+                                      const std::vector<const Tensors*>& parameters) {
+  if (const auto* const network = std::get_if<NetworkChoice>(&choice)) {
+    return name_weights(*network, parameters);
+  }
+  const auto& distillation = std::get<DistillationChoice>(choice);
+  std::vector<const Tensors*> own;
+  for (const LayerId layer : find_student_layers(distillation)) {
+    own.push_back(parameters.at(layer.index()));
+  }
+  return name_weights(distillation.student, own);
 }
 
 }  // namespace frazil

@@ -1,72 +1,62 @@
 #pragma once
-// Which model a run trains: "model" of a run configuration. The kinds are a closed set; nothing
-// outside exec/models names one of them, but goes by these functions.
-//   kind     model
-//   vit      vision transformer (exec/models/vit.h); what a "model" without "kind" is
-//   decoder  causal language model (exec/models/decoder.h)
-//   encoder  bidirectional encoder with a mask (exec/models/encoder.h)
-//   cnn      convolutional network with skips (exec/models/cnn.h)
-//   mlp      perceptron of several layers (exec/models/mlp.h)
-//   file     what frazil.export_model wrote in Python (exec/models/imported/file_model.h)
-//
-// A new kind is a struct of settings with defaults, an alternative of ModelChoice, a name in
-// kModelKinds, its keys in parse_model.cpp, and its line in each function of model_choice.cpp and
-// make_model.cpp, which the compiler asks for.
-//
-// The blocks of any model, by which it freezes: block 0 is the first, which reads the samples; the
-// last is the head, which carries the loss and never freezes; the L blocks between are what
-// policies count (planner/freezing/freeze_schedule.h). A block's layers freeze together.
+// What a run trains: "model" of a run configuration. It is a network
+// (exec/models/choice/network_choice.h), or the distillation of one network into another
+// (exec/models/choice/distillation_choice.h).
 
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
-#include "exec/models/cnn.h"
-#include "exec/models/decoder.h"
-#include "exec/models/encoder.h"
-#include "exec/models/imported/file_model.h"
-#include "exec/models/mlp.h"
+#include "exec/models/choice/distillation_choice.h"
+#include "exec/models/choice/network_choice.h"
 #include "exec/models/model.h"
 #include "exec/models/named_tensor.h"
-#include "exec/models/vit.h"
 #include "exec/tensors/sample_form.h"
 
 namespace frazil {
 
 class JsonCursor;
+class TensorFile;
 
-using ModelChoice =
-    std::variant<VitConfig, DecoderConfig, EncoderConfig, CnnConfig, MlpConfig, FileModel>;
+using ModelChoice = std::variant<NetworkChoice, DistillationChoice>;
 
-// The names by alternative.
-inline constexpr std::array<std::string_view, 6> kModelKinds{"vit", "decoder", "encoder",
-                                                             "cnn", "mlp",     "file"};
-
-// Parses the object. A model file's path is taken from `folder`. Throws InputError for what cannot
-// be made: an unknown kind, another kind's keys, a dim that heads do not divide, a file that is no
-// model, ...
+// Parses the object. Paths are taken from `folder`. Throws InputError for what cannot be made: an
+// unknown kind, another kind's keys, networks that cannot be distilled, ...
 ModelChoice parse_model(const JsonCursor& object, const std::filesystem::path& folder);
-// Returns the text that parse_model() reads back as the same choice, on one line. A vit is written
-// without "kind", as in configurations from before there were others.
+// Returns the text that parse_model() reads back as the same choice, on one line.
 std::string to_json(const ModelChoice& choice);
 
-// Return how many blocks the model has, first and head included, and what samples it reads. Neither
-// makes the model.
+// Returns how many blocks a freeze mask of the model has.
 int count_blocks(const ModelChoice& choice);
+// Returns what samples the model reads, with the labels that it is evaluated by.
 SampleForm sample_form(const ModelChoice& choice);
 
-// Returns the model file of a choice of kind "file"; null for others.
-std::shared_ptr<const ImportedModel> find_file(const ModelChoice& choice);
+// Returns the network that is evaluated and whose weights are kept: the student of a distillation,
+// else the network itself.
+const NetworkChoice& kept_network(const ModelChoice& choice);
 
-// Makes the model, in fp32.
+// A file that decides what the model is.
+struct ChosenFile {
+  std::string key;  // in the configuration: "model", "model.teacher"
+  std::shared_ptr<const ImportedModel> model;
+};
+// Returns the model files of the networks, ascending by key.
+std::vector<ChosenFile> find_files(const ModelChoice& choice);
+
+// Returns the file of a teacher's weights; empty if there is none.
+std::string teacher_weights(const ModelChoice& choice);
+
+// Makes the model, in fp32. Throws InputError if a teacher's weights cannot be read.
 ModelSpec make_model(const ModelChoice& choice);
 
-// Returns the weights with the names that readers of `weights.safetensors` expect, in the order of
-// layers: views of `parameters`, which are those of make_model(choice), by layer.
+// Makes the file's tensors the start values of the kept network in `model`, as start_from() does
+// (exec/models/choice/start_weights.h). Requires: `model` is make_model(choice).
+void start_from(const TensorFile& file, const ModelChoice& choice, ModelSpec& model);
+
+// Returns the weights of the kept network, under its own names. `parameters` are those of
+// make_model(choice), by layer.
 std::vector<NamedTensor> name_weights(const ModelChoice& choice,
                                       const std::vector<const Tensors*>& parameters);
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -106,6 +107,18 @@ void refuse_evaluation_that_draws(const LayerPrograms& programs, const ImportedL
                    "draws in training alone, as behind `if self.training`");
 }
 
+// Returns by output the first one of its value: "v31#1" names the value of "v31" for another
+// reader.
+std::vector<std::size_t> find_same(const std::vector<std::string>& outputs) {
+  std::map<std::string, std::size_t> first_of;
+  std::vector<std::size_t> same_as;
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    same_as.push_back(
+        first_of.emplace(outputs[o].substr(0, outputs[o].find('#')), o).first->second);
+  }
+  return same_as;
+}
+
 LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness randomness) {
   const ImportedLayer& layer = model->graph.layers[index];
   const auto programs = make_programs(model, index, randomness);
@@ -133,6 +146,7 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
   };
   spec.varies_in_training = varies_in_training(layer, programs->training);
   spec.mixes_samples = layer.mixes_samples;
+  spec.same_as = find_same(layer.outputs);
   spec.follows_gradients = true;  // any operation may: of two kernels of LSTM, say, one trains
   return spec;
 }

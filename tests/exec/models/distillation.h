@@ -1,15 +1,11 @@
 #pragma once
-// Blockwise distillation in one model (Pipe-BD; Jang et al. 2023): a teacher of k blocks, whose
-// blocks a mask freezes, and a student of k blocks, each taught alone. Student block i reads what
-// teacher block i - 1 has put out (the samples, for i = 0) and is compared with teacher block i,
-// over detached edges. Layers are interleaved, so that runs of layers are convex; for k = 3:
-//   block   0  1    1    1       2  3    3    3       4  5
-//   layer   T0 S0.a S0.b S0.loss T1 S1.a S1.b S1.loss T2 S2
-// A loss layer has no parameters: mean squared error. The last student block carries its loss
-// itself: cross entropy against the teacher's probabilities, which are its second output. The
-// samples' input is [n, dim] float32.
+// A small distillation (exec/models/distillation.h): a teacher of k layers of two linear maps, and
+// a student whose blocks have two such layers each, and one in the last; for k = 3:
+//   block   0  0    0    0      1  1    1    1      2  2  3
+//   layer   T0 S0.a S0.b loss.0 T1 S1.a S1.b loss.1 T2 S2 loss.2
+// The samples' input is [n, dim] float32.
 
-#include "exec/models/model.h"
+#include "exec/models/distillation.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {
@@ -22,9 +18,7 @@ struct DistillationConfig {
   int classes = 10;  // of the last blocks' outputs
 };
 
-ModelSpec make_distillation(const DistillationConfig& config);
-// Freezes the teacher's blocks: "010101" for k = 3.
-std::string teacher_mask(const DistillationConfig& config);
+Distillation make_small_networks(const DistillationConfig& config);
 std::vector<Samples> make_distillation_samples(const DistillationConfig& config,
                                                const StepShape& shape);
 

@@ -21,7 +21,8 @@ bool is_legal(const TestModel& model, const PlanForm& form) {
 }  // namespace
 
 std::vector<TestModel> models_with_gaps() {
-  return {encoder_model(), uneven_mlp_model(), small_cnn_model(), distillation_model()};
+  return {encoder_model(), uneven_mlp_model(), small_cnn_model(), small_vgg_model(),
+          distillation_model()};
 }
 
 std::string random_mask(const TestModel& model, std::mt19937& random) {

@@ -47,6 +47,16 @@ MlpConfig uneven_mlp() {
   return {.image = 2, .channels = 3, .widths = {64, 6, 40, 4, 32, 16}, .classes = 10};
 }
 
+VggConfig small_vgg() {
+  return {.image = 5,
+          .channels = 2,
+          .widths = {4, 6},
+          .convolutions = 2,
+          .separable = true,
+          .batch_norm = true,
+          .classes = 5};
+}
+
 TestModel encoder_model(const EncoderConfig& c) {
   TestModel model{.spec = make_encoder(c), .samples = {}, .mask = {}};
   model.samples = [c](const StepShape& shape) {
@@ -107,11 +117,41 @@ TestModel small_cnn_model() {
   return model;
 }
 
+TestModel small_vgg_model(const VggConfig& config) {
+  TestModel model{.spec = make_vgg(config), .samples = {}, .mask = {}};
+  for (LayerSpec& layer : model.spec.layers) {
+    for (ParameterSpec& parameter : layer.parameters) {
+      if (parameter.name.ends_with(".norm.bias")) parameter.constant = 0.1;
+    }
+  }
+  model.samples = [config](const StepShape& shape) {
+    return draw_micro_batches(shape, [&config](at::Generator& generator, std::int64_t n) {
+      return Samples{{draw_normal({n, config.channels, config.image, config.image}, generator)},
+                     draw_integers({n}, config.classes, generator)};
+    });
+  };
+  model.mask = all_active(model.spec);
+  return model;
+}
+
+TestModel distilled_vgg_model() {
+  const VggConfig student = small_vgg();
+  VggConfig teacher = student;
+  teacher.separable = false;
+  Distillation networks{.teacher = make_vgg(teacher), .student = make_vgg(student), .blocks = {}};
+  networks.blocks = {{"stage1", 2, 2}, {"stage2", 4, 4}, {"head", 5, 5, BlockLoss::kCrossEntropy}};
+  TestModel model = small_vgg_model(student);
+  model.spec = make_distillation(networks);
+  model.mask = all_active(model.spec);
+  return model;
+}
+
 TestModel distillation_model() {
   const DistillationConfig config;
-  TestModel model{.spec = make_distillation(config), .samples = {}, .mask = {}};
+  TestModel model{
+      .spec = make_distillation(make_small_networks(config)), .samples = {}, .mask = {}};
   model.samples = [config](const StepShape& s) { return make_distillation_samples(config, s); };
-  model.mask = teacher_mask(config);
+  model.mask = all_active(model.spec);
   return model;
 }
 

@@ -11,6 +11,7 @@
 #include "exec/models/encoder.h"
 #include "exec/models/mlp.h"
 #include "exec/models/model_precision.h"
+#include "exec/models/vgg.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {
@@ -18,7 +19,7 @@ namespace frazil {
 struct TestModel {
   ModelSpec spec;
   std::function<std::vector<Samples>(const StepShape&)> samples;
-  std::string mask;  // as it trains: all but a teacher's blocks
+  std::string mask;  // as it trains
 
   // The same model as it computes in this precision.
   TestModel in(Precision precision) const {
@@ -33,12 +34,19 @@ EncoderConfig small_encoder();
 CnnConfig small_cnn();
 // Layers of very different widths, so that interior masks leave gaps of all sizes.
 MlpConfig uneven_mlp();
+// Separable with norms; its side of 5 is halved to 3.
+VggConfig small_vgg();
 
 TestModel encoder_model(const EncoderConfig& config = small_encoder());
 TestModel decoder_model();
 // The third and the fourth layer are one block.
 TestModel uneven_mlp_model();
 TestModel small_cnn_model();
+// The norms' biases start at 0.1: at 0 a norm's weight would make no difference behind the next
+// norm of the same channels, and so would have no gradient.
+TestModel small_vgg_model(const VggConfig& config = small_vgg());
 TestModel distillation_model();
+// A plain VGG teaches a separable one, both with norms over the batch.
+TestModel distilled_vgg_model();
 
 }  // namespace frazil

@@ -14,7 +14,9 @@ inline constexpr Step kTinySteps = 18;
 inline constexpr RunShape kTinyShape{.blocks = 5, .steps = kTinySteps, .steps_per_epoch = 6};
 inline constexpr Bytes kAmpleMemory{1 << 30};  // of a device, for any plan
 
-inline VitConfig& vit_of(RunConfig& config) { return std::get<VitConfig>(config.model); }
+inline VitConfig& vit_of(RunConfig& config) {
+  return std::get<VitConfig>(std::get<NetworkChoice>(config.model));
+}
 
 // The samples make 6 steps of 2 micro-batches of 4, for 3 epochs; freezing begins with the second
 // epoch. It goes to the fastest plan under each mask: what else would pay in so few steps follows

@@ -23,6 +23,12 @@ MODELS = {
     "encoder": {**TOKENS, "kind": "encoder", "vocabulary": 12, "classes": 3},
     "cnn": {"kind": "cnn", "image": 6, "channels": 2, "width": 4, "detour": 6, "classes": 3},
     "mlp": {"kind": "mlp", "image": 4, "widths": [16, 12, 8], "classes": 3},
+    "vgg": {"kind": "vgg", "image": 6, "channels": 2, "widths": [4, 6], "convolutions": 2, "separable": True, "classes": 3},
+}
+# The student has two layers where the teacher has one.
+DISTILLATION = {
+    "kind": "distillation", "teacher": MODELS["mlp"], "student": {**MODELS["mlp"], "widths": [16, 6, 12, 8]},
+    "blocks": ["layer1", {"teacher": "layer2", "student": "layer3"}, {"teacher": "layer3", "student": "layer4"}, "head"],
 }
 FREEZE = {"alpha": 0.5, "start_epoch": 2, "interval_epochs": 1}
 VERDICTS = (0, 4, 5)  # as the costs say, otherwise, too unsteady to tell
@@ -33,7 +39,7 @@ class Kind:
     def __init__(self, folder, name):
         self.folder = folder
         self.name = name
-        self.model, self.data = describe(name)
+        self.model, self.data = describe(name, folder)
         self.write_run("run.json")
         self.write_run("frozen.json", freeze=FREEZE)
         self.write_run("cached.json", freeze=FREEZE, cache={"kind": "on", "admission": "always"})
@@ -74,8 +80,12 @@ class Kind:
         self.succeed(*f"simulate --plan {name} --profile model.json --cluster cluster.json".split())
 
 
-def describe(name):
-    """The model and the data of a kind, or of the files in a folder."""
+def describe(name, folder):
+    """The model and the data of a kind, or of the files in a folder. A distillation begins with training its teacher."""
+    if name == "distillation":
+        (folder / "mlp").mkdir()
+        Kind(folder / "mlp", "mlp").succeed("train", *INPUTS, "--out", "taught")
+        return {**DISTILLATION, "teacher_weights": str(folder / "mlp/taught/weights.safetensors")}, RUN["data"]
     if name in MODELS:
         return MODELS[name], RUN["data"]
     place = pathlib.Path(name).resolve()
@@ -124,7 +134,7 @@ def check():
         raise Absent(f"no {FRAZIL}")
     wrong, seen, begin = [], [], time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        for kind in sys.argv[1:] or MODELS:
+        for kind in sys.argv[1:] or [*MODELS, "distillation"]:
             folder = pathlib.Path(name) / pathlib.Path(kind).name
             folder.mkdir()
             found, accuracy = check_kind(folder, kind)

@@ -23,7 +23,8 @@ std::vector<ModelChoice> small_choices() {
           DecoderConfig{.vocabulary = 11, .tokens = 7, .dim = 8, .blocks = 3, .heads = 2},
           EncoderConfig{.vocabulary = 9, .tokens = 6, .dim = 8, .blocks = 1, .heads = 2},
           CnnConfig{.image = 5, .channels = 3, .width = 4, .detour = 6, .units = 2, .classes = 4},
-          MlpConfig{.image = 3, .channels = 2, .widths = {7, 5}, .classes = 3}};
+          MlpConfig{.image = 3, .channels = 2, .widths = {7, 5}, .classes = 3},
+          VggConfig{.image = 5, .channels = 2, .widths = {4, 6}, .convolutions = 1, .classes = 3}};
 }
 
 Samples some_samples(const SampleForm& form, int count) {
@@ -45,16 +46,16 @@ TEST(ModelChoice, WithoutKindIsAVitThatIsWrittenWithoutKind) {
 TEST(ModelChoice, OfEachKindHasDefaultsAndComesBackFromItsText) {
   std::size_t index = 0;
   for (const ModelChoice& choice : small_choices()) {
-    SCOPED_TRACE(kModelKinds.at(index));
-    EXPECT_EQ(choice.index(), index);
+    SCOPED_TRACE(kNetworkKinds.at(index));
+    EXPECT_EQ(kept_network(choice).index(), index);
     EXPECT_EQ(parse(to_json(choice)), choice);
-    const ModelChoice plain = parse(R"({"kind": ")" + std::string(kModelKinds[index]) + R"("})");
-    EXPECT_EQ(plain.index(), index);
+    const ModelChoice plain = parse(R"({"kind": ")" + std::string(kNetworkKinds[index]) + R"("})");
+    EXPECT_EQ(kept_network(plain).index(), index);
     EXPECT_EQ(parse(to_json(plain)), plain);
     ++index;
   }
-  EXPECT_EQ(index + 1, kModelKinds.size());  // a model file has no default
-  EXPECT_EQ(kModelKinds.back(), "file");
+  EXPECT_EQ(index + 1, kNetworkKinds.size());  // a model file has no default
+  EXPECT_EQ(kNetworkKinds.back(), "file");
 }
 
 TEST(ModelChoice, CountsTheBlocksOfItsModelWithTheHeadLast) {
@@ -132,7 +133,7 @@ TEST(ModelChoice, NamesItsWeightsAsHuggingFaceDoes) {
       bytes -= static_cast<std::int64_t>(weight.tensor.nbytes());
     }
     EXPECT_EQ(bytes, 0);
-    const auto known = expected.find(choice.index());
+    const auto known = expected.find(kept_network(choice).index());
     if (known == expected.end()) continue;
     for (const auto& [name, shape] : known->second) {
       ASSERT_TRUE(found.contains(name)) << name;
@@ -144,7 +145,8 @@ TEST(ModelChoice, NamesItsWeightsAsHuggingFaceDoes) {
 TEST(ModelChoice, RefusesWhatCannotBeMadeInOneSentence) {
   const std::map<std::string, std::string> sentences{
       {R"({"kind": "gpt"})",
-       R"(found `"gpt"` at $.kind, expected "vit", "decoder", "encoder", "cnn", "mlp" or "file")"},
+       R"(found `"gpt"` at $.kind, expected "vit", "decoder", "encoder", "cnn", "mlp", "vgg", )"
+       R"("file" or "distillation")"},
       {R"({"kind": "decoder", "patch": 2})",
        R"(found the unknown key "patch" at $, expected no keys but "kind", "vocabulary", "tokens", )"
        R"("dim", "blocks", "heads", "expansion", "dropout")"},

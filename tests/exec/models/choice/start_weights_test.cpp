@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "exec/models/choice/model_choice.h"
 #include "profiles/error.h"
 #include "tests/exec/models/imported/model_writer.h"
 

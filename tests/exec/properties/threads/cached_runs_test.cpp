@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "exec/data/dataset.h"
+#include "exec/models/boundary.h"
 #include "profiles/error.h"
 #include "tests/exec/disk/faulty_files.h"
 #include "tests/exec/models/model_plans.h"
@@ -186,8 +187,9 @@ TEST(CachedRun, OutlivesADiskThatFails) {
 TEST(CachedRun, OfModelsWithSeveralTensorsAtABoundary) {
   int most_tensors = 0;
   int compared = 0;
-  for (const TestModel& model : {encoder_model(), decoder_model(), uneven_mlp_model(),
-                                 small_cnn_model(), distillation_model(), normed_cnn_model()}) {
+  for (const TestModel& model :
+       {encoder_model(), decoder_model(), uneven_mlp_model(), small_cnn_model(),
+        distillation_model(), normed_cnn_model(), small_vgg_model()}) {
     const int blocks = static_cast<int>(model.mask.size());
     for (int frozen = 1; frozen < blocks; ++frozen) {
       std::string mask = model.mask;

@@ -9,6 +9,7 @@
 
 #include "exec/cache/cache_report.h"
 #include "exec/data/dataset.h"
+#include "exec/models/boundary.h"
 #include "tests/exec/models/model_plans.h"
 #include "tests/exec/support/cached_courses.h"
 #include "tests/support/sanitizer.h"
@@ -206,7 +207,7 @@ Answer train(const TestModel& model, const std::string& mask, bool caches) {
 TEST(PartlyCachedRun, OfEveryModelHasTheBitsOfOneWithoutACache) {
   int in_part = 0;
   for (const TestModel& model : {encoder_model(), decoder_model(), uneven_mlp_model(),
-                                 small_cnn_model(), distillation_model()}) {
+                                 small_cnn_model(), small_vgg_model(), distillation_model()}) {
     for (std::size_t frozen = 1; frozen < model.mask.size(); ++frozen) {
       std::string mask = model.mask;
       std::fill_n(mask.begin(), frozen, '0');

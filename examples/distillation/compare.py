@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""A convolutional network teaches a smaller one the digits, block by block, in each of Pipe-BD's ways: the time of an epoch, predicted and measured.
+
+compare.py [--epochs N] [--programs FOLDER] [FOLDER]: trains the teacher, profiles, then runs every method on two devices; results go to FOLDER (default
+distillation/), the table to stdout and to FOLDER/table.txt. The methods:
+  DP      data parallel: one block after another on all devices, which share the micro-batches; the teacher runs up to that block each time
+  LS      layerwise scheduling: each block alone on a device, the longest first; devices work side by side
+  TR      teacher relaying: a stage of blocks to each device, which hands the teacher's outputs on; all wait for each other after each step
+  TR+DPU  the same without that wait
+  Frazil  the fastest plan that `frazil plan` finds, with and without the wait
+All of them leave a student of equal bits, which is checked block by block; beside them stands a student that learnt without a teacher.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+DEVICES = 2
+STEPS_AHEAD = 31
+NETWORK = {"kind": "vgg", "widths": [24, 48, 64], "convolutions": 2}
+TEACHER, STUDENT = NETWORK, {**NETWORK, "separable": True}
+RUN = {
+    "format": "frazil.run", "version": 1, "data": {"kind": "digits"}, "batch_size": 32, "micro_batch_size": 16, "seed": 1,
+    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.01},
+}
+
+
+class Frazil:
+    """The programs, run in one folder."""
+
+    def __init__(self, programs, folder):
+        self.program, self.folder = str((programs / "frazil").resolve()), folder
+
+    def command(self, verb, flags, core=None):
+        pinned = [] if core is None else ["taskset", "-c", str(core)]
+        return [*pinned, self.program, verb, *flags.split()]
+
+    def run(self, verb, flags):
+        done = subprocess.run(self.command(verb, flags), cwd=self.folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"compare.py: {verb} {flags} ends with {done.returncode}: {done.stderr or done.stdout}")
+        return done.stdout
+
+    def answer(self, verb, flags):
+        return json.loads(self.run(verb, flags + " --json"))
+
+    def write(self, name, what):
+        (self.folder / name).write_text(json.dumps(what, indent=1) + "\n", encoding="utf-8")
+
+    def read(self, name):
+        return json.loads((self.folder / name).read_text(encoding="utf-8"))
+
+
+class Comparison:
+    def __init__(self, frazil, epochs):
+        self.frazil, self.epochs = frazil, epochs
+
+    def prepare(self):
+        """Trains the teacher, and profiles the distillation."""
+        self.configure("teacher", TEACHER, epochs=self.epochs)
+        self.configure("alone", STUDENT, epochs=self.epochs)
+        for name in ("teacher", "alone"):
+            self.profile(name)
+            answer = self.frazil.answer("train", f"--run {name}.json --profile {name}-profile.json --cluster cluster.json --out {name} --force --quiet")
+            print(f"{'the teacher' if name == 'teacher' else 'the student without a teacher'}: {100 * answer['accuracy']:.2f} %", flush=True)
+        self.configure("run", self.distillation(), epochs=self.epochs)
+        self.profile("run")
+        self.model = self.frazil.read("run-profile.json")
+        self.layers, self.blocks = self.model["layers"], len(self.model["blocks"]) - 1
+        one = self.frazil.read("cluster.json")
+        self.frazil.write("one.json", {**one, "devices": one["devices"][:1], "links": []})
+
+    @staticmethod
+    def distillation():
+        return {"kind": "distillation", "teacher": TEACHER, "teacher_weights": "teacher/weights.safetensors", "student": STUDENT}
+
+    def configure(self, name, model, **more):
+        self.frazil.write(f"{name}.json", {**RUN, "model": model, **more})
+
+    def profile(self, name):
+        self.frazil.run("profile", f"--run {name}.json --devices {DEVICES} --memory-limit 1GiB --quiet --out {name}-profile.json --cluster-out cluster.json")
+
+    def plan(self, name, pipelines, mask=None, steps_ahead=0):
+        """Pipelines are lists of (first layer, device); they take the micro-batches of a step in turn."""
+        each = RUN["batch_size"] // RUN["micro_batch_size"] // len(pipelines)
+        plan = self.frazil.read("best.json")
+        plan.pop("steps_ahead", None)
+        plan["pipelines"] = [
+            {"stages": [{"layers": [[first, end - 1]], "devices": [device]}
+                        for (first, device), end in zip(stages, [first for first, _ in stages[1:]] + [len(self.layers)])],
+             "micro_batches": [[index * each, (index + 1) * each - 1]]}
+            for index, stages in enumerate(pipelines)]
+        plan["schedule"] = {"name": "gpipe"}
+        plan["mask"] = "1" * (self.blocks + 1)
+        if steps_ahead:
+            plan["steps_ahead"] = steps_ahead
+        self.frazil.write(f"{name}.json", plan)  # of a run, which begins with everything active
+        self.frazil.write(f"{name}-masked.json", {**plan, "mask": mask or plan["mask"]})
+        return name
+
+    def alone(self, block):
+        return "".join("1" if index in (block, self.blocks) else "0" for index in range(self.blocks + 1))
+
+    def predict(self, plan, cluster="cluster.json"):
+        masked = self.frazil.folder / f"{plan}-masked.json"
+        answer = self.frazil.answer("simulate", f"--plan {masked.name if masked.exists() else plan + '.json'} --profile run-profile.json --cluster {cluster}")
+        return answer.get("step_ns", answer["makespan_ns"])
+
+    def flags(self, plan, cluster="cluster.json", run="run"):
+        return f"--run {run}.json --profile run-profile.json --cluster {cluster} --plan {plan}.json --keep-plan --out {plan} --force --quiet"
+
+    def train(self, plan, run="run"):
+        return self.frazil.answer("train", self.flags(plan, run=run))
+
+    def block_run(self, block):
+        mask = self.alone(block)
+        self.configure(f"block{block}", self.distillation(), epochs=self.epochs, freeze={"policy": {"kind": "static", "mask": mask}})
+        return f"block{block}", mask
+
+    def weights(self, folder):
+        """The bytes of the student's tensors by name."""
+        text = (self.frazil.folder / folder / "weights.safetensors").read_bytes()
+        end = 8 + int.from_bytes(text[:8], "little")
+        header = json.loads(text[8:end])
+        return {name: text[end + one["data_offsets"][0]:end + one["data_offsets"][1]] for name, one in header.items() if name != "__metadata__"}
+
+    def differing(self, folders):
+        """The blocks whose bits in these runs, one for each block, are not those of teacher relaying."""
+        expected = self.weights("tr")
+        names = self.model["blocks"]
+        return [names[block] for block, folder in enumerate(folders)
+                if any(own != expected[name] for name, own in self.weights(folder).items() if name.split(".")[0] == names[block])]
+
+    def check_bits(self):
+        runs = {"DP": [f"dp{block}" for block in range(self.blocks)], "LS": [f"ls{block}" for block in range(self.blocks)]}
+        runs |= {name: [name] * self.blocks for name in ("dpu", "found", "found-ahead")}
+        wrong = [f"{name}: {', '.join(blocks)}" for name, folders in runs.items() if (blocks := self.differing(folders))]
+        print("the student has the bits of teacher relaying in every method" if not wrong else f"OTHER BITS than by teacher relaying: {'; '.join(wrong)}")
+
+    def data_parallel(self):
+        predicted, measured = 0, 0
+        for block in range(self.blocks):
+            run, mask = self.block_run(block)
+            plan = self.plan(f"dp{block}", [[(0, device)] for device in range(DEVICES)], mask)
+            predicted += self.predict(plan)
+            measured += step_time(self.train(plan, run))
+        return predicted, measured
+
+    def layerwise(self):
+        """The longest block goes to the device that has least to do; the devices' runs are side by side."""
+        jobs, loads = [[] for _ in range(DEVICES)], [0] * DEVICES
+        times = {}
+        for block in range(self.blocks):
+            times[block] = self.predict(self.plan(f"ls{block}", [[(0, 0)]], self.block_run(block)[1]), "one.json")
+        for block in sorted(times, key=times.get, reverse=True):
+            device = loads.index(min(loads))
+            jobs[device].append(block)
+            loads[device] += times[block]
+        measured = [0] * DEVICES
+        for turn in range(max(len(own) for own in jobs)):
+            running = []
+            for device, own in enumerate(jobs):
+                if turn < len(own):
+                    command = self.frazil.command("train", self.flags(f"ls{own[turn]}", "one.json", f"block{own[turn]}") + " --json", device)
+                    running.append((device, subprocess.Popen(command, cwd=self.frazil.folder, stdout=subprocess.PIPE, text=True)))
+            for device, process in running:
+                measured[device] += step_time(json.loads(process.communicate()[0]))
+        return max(loads), max(measured)
+
+    def relay(self, name, steps_ahead):
+        """The cut between blocks whose simulated step is shortest."""
+        best = None
+        for block in range(1, self.blocks):
+            first = next(index for index, layer in enumerate(self.layers) if layer["block"] == block)
+            plan = self.plan(name, [[(0, 0), (first, 1)]], steps_ahead=steps_ahead)
+            best = min(best or (self.predict(plan) + 1, 0), (self.predict(plan), first))
+        plan = self.plan(name, [[(0, 0), (best[1], 1)]], steps_ahead=steps_ahead)
+        return self.run_plan(plan)
+
+    def run_plan(self, plan):
+        answer = self.train(plan)
+        return self.predict(plan), step_time(answer), answer
+
+    def compare(self):
+        self.frazil.run("plan", f"--profile run-profile.json --cluster cluster.json --batch {RUN['batch_size']} --micro-batch {RUN['micro_batch_size']} --out best.json")
+        best = self.frazil.read("best.json")
+        rows = {"DP": self.data_parallel(), "LS": self.layerwise(), "TR": self.relay("tr", 0), "TR+DPU": self.relay("dpu", STEPS_AHEAD)}
+        self.frazil.write("found.json", best)
+        rows["Frazil"] = self.run_plan("found")
+        self.frazil.write("found-ahead.json", {**best, "steps_ahead": STEPS_AHEAD})
+        rows["Frazil, ahead"] = self.run_plan("found-ahead")
+        return rows
+
+
+def step_time(answer):
+    """The measured time of a step in ns: of whole batches, without evaluations."""
+    return sum(phase["measured_time_ns"] for phase in answer["phases"]) / sum(phase["steps"] for phase in answer["phases"])
+
+
+def print_table(rows, place):
+    lines = [f"{'method':<14}  step, predicted  measured  predicted / measured  over DP, predicted  measured  over LS, predicted  measured  accuracy"]
+    for name, (predicted, measured, *answer) in rows.items():
+        against = [f"{rows[base][0] / predicted:>18.2f}  {rows[base][1] / measured:>8.2f}" for base in ("DP", "LS")]
+        told = f"{100 * answer[0]['accuracy']:>6.2f} %" if answer else ""
+        lines.append(f"{name:<14}  {predicted / 1e6:>12.3f} ms  {measured / 1e6:>5.3f} ms  {predicted / measured:>20.3f}  {'  '.join(against)}  {told}".rstrip())
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    place.write_text(text, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=pathlib.Path("distillation"))
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin")
+    arguments = parser.parse_args()
+    if not (arguments.programs / "frazil-train").exists():
+        parser.error(f"found no {arguments.programs / 'frazil-train'}, expected what a build leaves")
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    comparison = Comparison(Frazil(arguments.programs, arguments.folder), arguments.epochs)
+    comparison.prepare()
+    print_table(comparison.compare(), arguments.folder / "table.txt")
+    comparison.check_bits()
+
+
+if __name__ == "__main__":
+    main()

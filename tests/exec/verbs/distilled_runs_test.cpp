@@ -1,0 +1,178 @@
+// A distillation as a user makes one: a teacher is trained, its weights teach a student, whose own
+// weights are left and go on.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "exec/disk/tensor_file.h"
+#include "tests/support/program_folder.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const Json kTeacher = {{"kind", "mlp"}, {"image", 4}, {"widths", {24, 16}}, {"classes", 3}};
+const Json kStudent = {{"kind", "mlp"}, {"image", 4}, {"widths", {12, 24, 16}}, {"classes", 3}};
+const Json kBlocks = {{{"teacher", "layer1"}, {"student", "layer2"}},
+                      {{"teacher", "layer2"}, {"student", "layer3"}},
+                      "head"};
+
+class DistilledRuns : public testing::Test {
+ protected:
+  // Trains the teacher on its own.
+  void SetUp() override {
+    write_run("teacher.json", kTeacher);
+    profile("teacher.json");
+    answer("train", "--run teacher.json --profile model.json --cluster cluster.json --out taught");
+    write_run("run.json", distillation());
+    profile("run.json");
+  }
+
+  static Json distillation() {
+    return {{"kind", "distillation"},
+            {"teacher", kTeacher},
+            {"teacher_weights", "taught/weights.safetensors"},
+            {"student", kStudent},
+            {"blocks", kBlocks}};
+  }
+  std::string path(const std::string& name) const { return folder_.path(name); }
+  void write_run(const std::string& name, const Json& model,
+                 const Json& more = Json::object()) const {
+    Json run = {{"format", "frazil.run"},
+                {"version", 1},
+                {"model", model},
+                {"data", {{"kind", "synthetic"}, {"train_samples", 96}, {"test_samples", 32}}},
+                {"optimizer", {{"kind", "adamw"}, {"learning_rate", 0.01}}},
+                {"epochs", 4},
+                {"batch_size", 16},
+                {"micro_batch_size", 4}};
+    run.update(more);
+    write_text_file(path(name), run.dump(1) + "\n");
+  }
+  void profile(const std::string& run) const {
+    const Outcome outcome =
+        folder_.run("profile", "--run " + run +
+                                   " --devices 2 --rounds 1 --steps 2 --quiet "
+                                   "--out model.json --cluster-out cluster.json");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  Json answer(const std::string& verb, const std::string& flags) const {
+    const Outcome outcome = folder_.run(verb, flags + " --quiet --json");
+    EXPECT_EQ(outcome.code, 0) << verb << " " << flags << ": " << outcome.err;
+    return outcome.code == 0 ? Json::parse(outcome.out) : Json();
+  }
+  Json train(const std::string& flags) const {
+    return answer("train", "--run run.json --profile model.json --cluster cluster.json " + flags);
+  }
+  void expect_refusal(const std::string& flags, const std::string& part) const {
+    SCOPED_TRACE(flags);
+    const Outcome outcome = folder_.run("train", flags);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  }
+  // Writes a plan of a stage for each device, the second from this layer on.
+  void write_relay(int cut, int layers, int steps_ahead) const {
+    ASSERT_EQ(folder_
+                  .run("plan",
+                       "--profile model.json --cluster cluster.json --batch 16 --micro-batch 4 "
+                       "--out plan.json")
+                  .code,
+              0);
+    Json plan = Json::parse(read_text_file(path("plan.json")));
+    const auto stage = [](int first, int last, int device) {
+      return Json{{"layers", {{first, last}}}, {"devices", {device}}};
+    };
+    plan["pipelines"] = {{{"stages", {stage(0, cut - 1, 0), stage(cut, layers - 1, 1)}},
+                          {"micro_batches", {{0, 3}}}}};
+    plan["schedule"] = {{"name", "gpipe"}};
+    if (steps_ahead > 0) plan["steps_ahead"] = steps_ahead;
+    write_text_file(path("plan.json"), plan.dump());
+  }
+  // Expects equal bits of the tensors whose names begin so.
+  void expect_equal(const std::string& a, const std::string& b, const std::string& prefix) const {
+    const TensorFile one(path(a + "/weights.safetensors"));
+    const TensorFile other(path(b + "/weights.safetensors"));
+    int compared = 0;
+    for (const TensorEntry& entry : one.header().tensors) {
+      if (!entry.name.starts_with(prefix)) continue;
+      EXPECT_TRUE(at::equal(one.view(entry.name), other.view(entry.name))) << entry.name;
+      ++compared;
+    }
+    EXPECT_GT(compared, 0);
+  }
+
+  ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+// The student's own run, with a learning rate of nothing, evaluates what was kept.
+TEST_F(DistilledRuns, KeepAStudentThatIsANetworkOfItsOwn) {
+  const Json distilled = train("--out distilled");
+  write_run("student.json", kStudent,
+            {{"init_from", "distilled/weights.safetensors"},
+             {"epochs", 1},
+             {"optimizer",
+              {{"groups", {{{"match", "*"}, {"weight_decay", 0}, {"learning_rate_scale", 0}}}}}}});
+  profile("student.json");
+  const Json still =
+      answer("train", "--run student.json --profile model.json --cluster cluster.json --out still");
+  EXPECT_EQ(still.at("accuracy"), distilled.at("accuracy"));
+  EXPECT_EQ(still.at("loss"), distilled.at("loss"));
+}
+
+TEST_F(DistilledRuns, HaveTheSameBitsRelayedDecoupledOverProcessesAndResumedElsewhere) {
+  const Json searched = train("--out searched --checkpoint-every 5");
+  for (const int steps_ahead : {0, 3}) {
+    write_relay(4, 10, steps_ahead);
+    const Json relayed = train("--plan plan.json --keep-plan --out relayed --force");
+    EXPECT_EQ(relayed.at("state_hash"), searched.at("state_hash")) << steps_ahead << " ahead";
+  }
+  EXPECT_EQ(train("--procs 2 --out processes").at("state_hash"), searched.at("state_hash"));
+  ASSERT_EQ(answer("train",
+                   "--run run.json --profile model.json --cluster cluster.json --out cut "
+                   "--checkpoint-every 5 --steps 10")
+                .is_null(),
+            false);
+  const Json more = answer("train", "--resume cut --steps 20");
+  fs::create_directories(path("elsewhere"));
+  for (const char* const name : {"cut", "searched"}) {
+    fs::copy(path(name), path(std::string("elsewhere/") + name), fs::copy_options::recursive);
+  }
+  EXPECT_EQ(answer("train", "--resume elsewhere/searched --steps 24").at("resumed_from_step"), 24);
+  EXPECT_EQ(more.at("resumed_from_step"), 10);
+}
+
+// Each block by a run of its own, as data parallel distillation takes them.
+TEST_F(DistilledRuns, HaveTheBitsOfBlocksThatAreTaughtOneByOne) {
+  (void)train("--out together");
+  const std::vector<std::pair<std::string, std::vector<std::string>>> blocks{
+      {"1001", {"layers.0", "layers.1"}}, {"0101", {"layers.2"}}, {"0011", {"classifier"}}};
+  for (const auto& [mask, names] : blocks) {
+    write_run("run.json", distillation(),
+              {{"freeze", {{"policy", {{"kind", "static"}, {"mask", mask}}}}}});
+    (void)train("--out alone --force");
+    for (const std::string& name : names) expect_equal("together", "alone", name);
+  }
+}
+
+TEST_F(DistilledRuns, RefuseToWriteOverTheirTeacher) {
+  const std::string before = read_text_file(path("taught/weights.safetensors"));
+  expect_refusal("--run run.json --profile model.json --cluster cluster.json --out taught --force",
+                 "teacher_weights");
+  EXPECT_EQ(read_text_file(path("taught/weights.safetensors")), before);
+  Json other = distillation();
+  other["teacher_weights"] = "run.json";
+  write_run("run.json", other);
+  expect_refusal("--run run.json --profile model.json --cluster cluster.json --out out",
+                 "run.json: found");
+}
+
+}  // namespace
+}  // namespace frazil
