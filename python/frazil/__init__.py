@@ -1,7 +1,7 @@
 """Frazil from Python: plan and simulate pipelines, turn data sets and models into files, read what it trained.
 
-Planning needs the programs alone (`FRAZIL_BIN` names their folder, else they are on PATH). PyTorch is needed for `export_model` and
-`keyed_mask`, and for what is handed to `load_weights` and `export_predictions`; it is imported there and not before.
+Planning needs the programs alone (`FRAZIL_BIN` names their folder, else they are on PATH). PyTorch is needed for `export_model`,
+`export_distillation` and `keyed_mask`, and for what is handed to `load_weights` and `export_predictions`; it is imported there and not before.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from .tensors import Tensor, read_tensors, write_tensors
 from .version import VERSION as __version__
 from .weights import load_weights
 
-EXPORTING = ("export_model", "keyed_mask")
+EXPORTING = ("export_distillation", "export_model", "keyed_mask")
 
 __all__ = [
     "Comparison",

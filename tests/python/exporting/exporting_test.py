@@ -10,7 +10,7 @@ import sys
 import unittest
 
 SKIPPED = 77
-CASES = ("bits", "structure", "refused", "losses", "witnesses", "masks", "reader", "trained")
+CASES = ("bits", "structure", "refused", "losses", "witnesses", "masks", "reader", "trained", "distilled")
 
 
 def main():

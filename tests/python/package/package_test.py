@@ -35,7 +35,7 @@ class Package(unittest.TestCase):
 
     def test_names_what_needs_pytorch_where_it_is_there(self):
         told = "import sys, importlib.util as u; has = u.find_spec; u.find_spec = lambda name: {} if name == 'torch' else has(name)\n"
-        for found, expected in ((None, []), (1, ["export_model", "keyed_mask"])):
+        for found, expected in ((None, []), (1, ["export_distillation", "export_model", "keyed_mask"])):
             code = told.format(found) + "import frazil; print(*[name for name in frazil.__all__ if name in frazil.EXPORTING], 'torch' in sys.modules)"
             names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
             self.assertEqual(names, [*expected, "False"])
