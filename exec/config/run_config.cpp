@@ -205,6 +205,12 @@ void refuse_moved_tokens(const JsonCursor& augmentation, const RunConfig& config
   kind.fail(kind.describe(), "\"none\", or a model that reads images");
 }
 
+// Returns the object whose keys say what samples the model reads.
+Given find_kept_network(const Given& model, const ModelChoice& choice) {
+  if (!std::holds_alternative<DistillationChoice>(choice)) return model;
+  return JsonFields(*model).required("student");
+}
+
 }  // namespace
 
 RunConfig parse_run_config(std::string_view text, const std::string& file) {
@@ -216,7 +222,8 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   if (data) config.data = parse_data(*data);
   if (model) config.model = parse_model(*model, std::filesystem::path(file).parent_path());
   if (const Given weights = fields.optional("init_from")) config.init_from = weights->text();
-  expect_fitting(config.data, sample_form(config.model), {.model = model, .data = data});
+  expect_fitting(config.data, sample_form(config.model),
+                 {.model = find_kept_network(model, config.model), .data = data});
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);
     if (!config.optimizer.groups.empty()) {

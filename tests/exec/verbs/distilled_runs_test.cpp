@@ -172,6 +172,9 @@ TEST_F(DistilledRuns, RefuseToWriteOverTheirTeacher) {
   write_run("run.json", other);
   expect_refusal("--run run.json --profile model.json --cluster cluster.json --out out",
                  "run.json: found");
+  write_run("run.json", distillation(), {{"data", {{"kind", "digits"}}}});
+  expect_refusal("--run run.json --profile model.json --cluster cluster.json --out out",
+                 "$.model.student");
 }
 
 }  // namespace
