@@ -203,13 +203,14 @@ set(slow
   exec_threads_tests/PartlyCachedRun
   exec_threads_tests/SharedStages
   exec_train_tests/CacheAdmission
-  exec_verbs_tests/JudgedRuns
   exec_verbs_tests/KilledProcess
   exec_verbs_tests/TrainingVerbs
   planner_partition_tests/PublishedOptima
   planner_search_tests/PublishedModel)
 set(soak
   exec_properties_tests/HybridPlans
+  exec_verbs_tests/JudgedRuns
+  planner_reproduce_tests/ReproduceSailor.AnswersTheSameAsAProgramInJsonAndInATable
   planner_search_tests/CutSearchSoak
   planner_search_tests/TightCutsSoak)
 
@@ -223,8 +224,11 @@ if(sanitizer STREQUAL "thread")
   set(unsanitized
     exec_checkpoint_tests/CheckpointFile.EveryFlippedBitIsFound
     exec_checkpoint_tests/CheckpointFile.EveryTruncationAndAddedBytesAreFound
+    exec_checkpoint_tests/Checkpoints.EveryCallOfASaveMayFail
+    exec_checkpoint_tests/Checkpoints.SurviveLossesOfPower
     exec_checkpoint_tests/DurableTraining
     exec_checkpoint_tests/OtherKernels
+    exec_checkpoint_tests/StepJournal.LosesNoAcknowledgedStepWithThePower
     exec_checkpoint_tests/UnknownKernels
     exec_communication_tests/ForkedProcess
     exec_communication_tests/GlooProcesses
@@ -234,13 +238,19 @@ if(sanitizer STREQUAL "thread")
     exec_devices_tests/EnqueuedSteps.WithACacheHaveAnEventForEveryOrder
     exec_links_tests/Join.ForkedProcessesJoinAndTalk
     exec_links_tests/Join.WhoIsKilledWhileAllConnectIsALostPeerForTheOthers
+    exec_state_tests/WeightVersions.EqualASequentialProgramThatAppliesTheSameVersions
+    exec_state_tests/WeightVersions.UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsTheirRuleSays
     exec_threads_tests/CachedMemory
+    exec_threads_tests/CachedRun.OfModelsWithSeveralTensorsAtABoundary
+    exec_threads_tests/CachedTraining.GoesOnFromACheckpointWithTheSameBits
     exec_threads_tests/CachedTraining.InBfloat16SaysThatItRounds
     exec_threads_tests/CachedTraining.IsRefusedWhereItCannotBe
     exec_threads_tests/CachedTraining.KeepsItsBitsUnderAKeptPlanThatAllowsNoCache
     exec_threads_tests/CachedTraining.ThatChecksRunsThrough
+    exec_threads_tests/CachedTraining.WithRoomForSomeSamplesHasTheSameBitsAndWarnsOnce
     exec_threads_tests/CachedVariants.AreChargedWithAllTheirBytesAndEpochs
     exec_threads_tests/CachedVariants.AreDifferentDraws
+    exec_threads_tests/CachedVariants.HaveTheBitsOfAnUncachedRunThatDrawsTheSame
     exec_threads_tests/FailedRun.ALayerThatTakesTooLongIsAPeerLostAndIsWaitedFor
     exec_threads_tests/FailedRun.NamesTheBackwardAndTheLossAsWell
     exec_threads_tests/FailedRun.OutOfMemoryHasItsOwnCode
@@ -260,7 +270,11 @@ if(sanitizer STREQUAL "thread")
     exec_train_tests/CacheAdmission.GoesOnWithTheOldDepthWhereANewOneDoesNotPay
     exec_train_tests/CacheAdmission.KeepsFewerSamplesWhereReadingThemAllTakesTooLong
     exec_train_tests/CacheAdmission.ReplaysARecordedRunBitForBit
+    exec_train_tests/CacheAdmission.ShowsReadsAndWritesAsMovesOfTheTimeline
+    exec_train_tests/CacheAdmission.TellsWhenTheOldDepthHasLeft
+    exec_train_tests/DriftControl
     exec_train_tests/EventLogFile
+    exec_train_tests/ResumedDrift
     exec_train_tests/TrainResultFolder
     exec_train_tests/Trainer)
 elseif(sanitizer)
@@ -272,18 +286,28 @@ elseif(sanitizer)
     planner_partition_tests/GraphPartition.IsNeverWorseWithMoreDevicesNorWithLittleToLookAt
     planner_partition_tests/PublishedOptima.AreNeverWorseWithMoreDevicesAndSayWhyTheOthersIdle
     planner_partition_tests/ReplicatedPartition.IsNeverWorseWithMoreMachines
-    planner_prediction_tests/BoundsBruteForce.NoOrderTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfMoreMicroBatchesTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfThreeMicroBatchesOverThreeStagesTakesLessThanItsBounds
+    planner_prediction_tests/BoundsBruteForce.NoOrderTakesLessThanItsBounds
+    planner_prediction_tests/BoundsBruteForce.OrdersOfNumberedMicroBatchesReachNoLess
+    planner_reproduce_tests/FixedSpace
     planner_reproduce_tests/OwnRuns
     planner_reproduce_tests/OwnTables
     planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
     planner_reproduce_tests/ReproduceSailor.APlansOwnMeasurementsHaveNoSayInItsPrediction
-    planner_reproduce_tests/ReproduceSailor.AnswersTheSameAsAProgramInJsonAndInATable
+    planner_reproduce_tests/ReproduceSailor.ChoosesAFormThatIsNoWorseThanThePlainLoop
+    planner_reproduce_tests/ReproduceSailor.PredictsTheMeasuredPlansWithinTheBars
+    planner_search_tests/CutSearch.IsNeverSlowerThanAnyCutAndDepth
     planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
     planner_search_tests/JointSearchOver.FindsTheBestOfAllPlansAndTheSameRunnersUp
     planner_search_tests/JointSearchOver.GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks
     planner_search_tests/PublishedModel.IsNeverWorseWithMoreDevicesAndSaysWhichIdle
     planner_search_tests/Search.IsNeverWorseWithMoreDevices
-    planner_trajectory_tests/LazyTrajectory.NoBoundIsAboveWhatItBounds)
+    planner_search_tests/SearchOverProcesses.FindsWhatTryingEveryPlanInOneProcessAndInSeveralFinds
+    planner_trajectory_tests/LazyTrajectory.NoBoundIsAboveWhatItBounds
+    planner_trajectory_tests/LazyTrajectory.NoBoundWithACacheIsAboveWhatItBounds
+    planner_trajectory_tests/OnlinePlans.StayWithinTheirFactorOfTheCheapestOfAllWalksOnAHundredTraces
+    planner_trajectory_tests/PlanTrajectory.ChoosesAmongPlansWhoseCutsAreSearched
+    planner_transitions_tests/FillChoice.CountsThatEachOfSeveralCachesHasToSeeEverySample
+    planner_transitions_tests/Replan.WithSearchedCutsNeverCostsMoreAndSometimesLess)
 endif()

@@ -21,9 +21,19 @@ PROGRAM = Path(os.environ.get("FRAZIL_BIN", "build/bin")) / "frazil"
 SAMPLES, BATCH, EPOCHS, SEED = 40, 8, 4, 5  # 20 steps
 OPTIMIZER = {"kind": "adamw", "learning_rate": 0.01, "weight_decay": 0.1, "schedule": "constant"}
 EVERY_MODEL = Path(__file__).resolve().parents[2] / "exec/verbs/every_model.py"
+EVERY = bool(os.environ.get("FRAZIL_EVERY_MODEL"))
 BY_TURNS = ("mlp", "gpt", "vit", "bert", "encoder", "hf_gpt2", "hf_llama", "hf_vit", "hf_bert", "hf_t5", "cnn", "hf_resnet", "lstm", "peft_lora")
 RUNNING = ("running_mean", "running_var")  # folded by other operations than PyTorch's: within 1e-6
 RATES = ("p", "rate", "dropout", "dropout_prob", "attention_dropout")
+
+
+def by_turns(names, count):
+    """So many of the names, other ones each day; all of them with FRAZIL_EVERY_MODEL."""
+    names = list(names)
+    if EVERY or count >= len(names):
+        return names
+    turn = count * datetime.date.today().toordinal()
+    return [names[(turn + i) % len(names)] for i in range(count)]
 
 
 def without_dropout(sample):
@@ -147,15 +157,15 @@ class Trained(unittest.TestCase):
             self.assertEqual(other, [], name)
             frazil.load_weights(copy.deepcopy(run.sample.model), Path(folder) / "out")
 
-    def test_weights_are_those_of_a_loop_over_whole_batches(self):
-        for name in samples():
+    def test_weights_are_those_of_a_loop_over_whole_batches_for_six_models_by_turns(self):
+        for name in by_turns(samples(), 6):
             with self.subTest(name):
                 self.expect_loop(without_dropout(samples()[name]), BATCH)
 
-    def test_weights_with_dropout_are_those_of_a_loop_with_the_keyed_masks_put_in(self):
+    def test_weights_with_dropout_are_those_of_a_loop_with_the_keyed_masks_put_in_for_four_models_by_turns(self):
         drawing = [name for name in samples() if find_draws(exported(name).graph)]
         self.assertGreater(len(drawing), 4)
-        for name in drawing:
+        for name in by_turns(drawing, 4):
             with self.subTest(name):
                 self.expect_loop(samples()[name], BATCH)
 
@@ -179,15 +189,14 @@ class Trained(unittest.TestCase):
             self.assertEqual(sum(layer["optimizer_state_bytes"] for layer in layers), 2 * trained)
 
     def test_bits_are_the_same_under_plans_freezing_caches_processes_and_a_resume_for_three_models_by_turns(self):
-        names = [name for name in BY_TURNS if name in samples()]
-        turn = 3 * datetime.date.today().toordinal()
+        names = by_turns([name for name in BY_TURNS if name in samples()], 3)
         with tempfile.TemporaryDirectory() as folder:
-            places = [Path(folder) / names[(turn + i) % len(names)] for i in range(3)]
+            places = [Path(folder) / name for name in names]
             for place in places:
                 place.mkdir()
                 (place / "model.safetensors").symlink_to(exported(place.name).path)
                 write_data(place / "data.safetensors", *draw_rows(samples()[place.name], 64))
             command = [sys.executable, EVERY_MODEL, *places]
-            done = subprocess.run(command, env={**os.environ, "FRAZIL": str(PROGRAM)}, capture_output=True, text=True, timeout=600)
+            done = subprocess.run(command, env={**os.environ, "FRAZIL": str(PROGRAM)}, capture_output=True, text=True, timeout=3000 if EVERY else 600)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             print(done.stdout)

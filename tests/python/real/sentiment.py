@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The encoder of examples/sentiment, fine-tuned from export to predictions as its page says.
 
-sentiment.py [--twin]: with --twin on 200 sentences for two epochs, of which the second reads frozen features and is killed and resumed; else for
+sentiment.py [--twin]: with --twin on 100 sentences for two epochs, of which the second reads frozen features and is killed and resumed; else for
 3 seeds as the example has it, each beside PyTorch's own loop over the same samples. Runs under the Python of tests/interop/setup_torch.sh.
 FRAZIL_BIN is the folder of the programs, FRAZIL_REVIEWS where fetched packages are kept. Exit code 0: all held; 1: something did not; 77:
 something is not there.
@@ -25,7 +25,7 @@ SKIPPED, FAILED = 77, 1
 SEEDS = (0, 1, 2)
 LEAST_MEAN, MOST_APART = 0.80, 0.015
 MICRO_BATCH = 8
-EPOCH_OF_TWIN = 7  # steps over 200 sentences
+EPOCH_OF_TWIN = 4  # steps over 100 sentences
 INPUTS = ("--run", "run.json", "--profile", "profile.json", "--cluster", "cluster.json", "--quiet")
 
 
@@ -111,7 +111,7 @@ def expect_same_predictions(folder, out, answer):
 def check_twin(place):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        prepare(place, folder, 0, "--train", 200, "--test", 100)
+        prepare(place, folder, 0, "--train", 100, "--test", 60)
         policy = {"kind": "alpha", "alpha": 0.333, "start_step": 2, "interval_steps": 100}  # two layers of six
         change_run(folder, epochs=2, freeze={"policy": policy}, cache={"kind": "on", "admission": "always"})
         measure(folder)
