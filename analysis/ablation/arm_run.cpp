@@ -74,9 +74,17 @@ FeatureStore read_store(const RunJson& run) {
 }
 
 // The places of a run configuration that name files.
-constexpr std::array kFilePlaces = {"/init_from",    "/model/path",        "/data/path",
-                                    "/data/train",   "/data/test",         "/data/validation",
-                                    "/cache/folder", "/freeze/policy/path"};
+constexpr std::array kFilePlaces = {"/init_from",
+                                    "/model/path",
+                                    "/model/teacher/path",
+                                    "/model/teacher_weights",
+                                    "/model/student/path",
+                                    "/data/path",
+                                    "/data/train",
+                                    "/data/test",
+                                    "/data/validation",
+                                    "/cache/folder",
+                                    "/freeze/policy/path"};
 
 // Calls visit(name) for each name of a file, and takes a name that it returns in its place.
 template <class Json, class Visit>

@@ -76,6 +76,12 @@ TEST_F(ArmRuns, NamesFilesSoThatTheConfigurationMayLieElsewhere) {
   EXPECT_EQ(run["data"]["test"], folder_.path("c"));
   EXPECT_EQ(run["freeze"]["policy"]["path"],
             std::filesystem::path(folder_.path("../t.jsonl")).lexically_normal().string());
+  const Json taught = make(read(R"(, "model": {"kind": "distillation", "teacher_weights": "w",
+      "teacher": {"kind": "file", "path": "t.json"}, "student": {"kind": "file", "path": "s"}})"),
+                           {Arm::kAll})["model"];
+  EXPECT_EQ(taught["teacher_weights"], folder_.path("w"));
+  EXPECT_EQ(taught["teacher"]["path"], folder_.path("t.json"));
+  EXPECT_EQ(taught["student"]["path"], folder_.path("s"));
 }
 
 TEST_F(ArmRuns, AskThePlannerWhatTheRunAsks) {
