@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""A convolutional network teaches a smaller one the digits, block by block, in each of Pipe-BD's ways: the time of an epoch, predicted and measured.
+"""A network teaches a smaller one the digits, block by block, in each of Pipe-BD's ways: the time of a step, predicted and measured.
 
-compare.py [--epochs N] [--programs FOLDER] [FOLDER]: trains the teacher, profiles, then runs every method on two devices; results go to FOLDER (default
-distillation/), the table to stdout and to FOLDER/table.txt. The methods:
+compare.py [--workload vgg|vit] [--epochs N] [--elastic SEEDS] [--programs FOLDER] [FOLDER]: trains the teacher, profiles, then runs every method on two
+devices; results go to FOLDER (default distillation/), the table to stdout and to FOLDER/table.txt. Exit code 0: the methods agree in all bits. The methods:
   DP      data parallel: one block after another on all devices, which share the micro-batches; the teacher runs up to that block each time
   LS      layerwise scheduling: each block alone on a device, the longest first; devices work side by side
   TR      teacher relaying: a stage of blocks to each device, which hands the teacher's outputs on; all wait for each other after each step
   TR+DPU  the same without that wait
   Frazil  the fastest plan that `frazil plan` finds, with and without the wait
 All of them leave a student of equal bits, which is checked block by block; beside them stands a student that learnt without a teacher.
+With --elastic, `frazil ablate` instead compares the best plan that never changes with a run whose blocks freeze, the first one earliest, each at the end of a
+learning rate of its own (FreezeOut); what is left is planned anew, and reads what the teacher has once put out from a cache.
+The workloads:
+  vgg     convolutions in three stages teach depthwise separable ones
+  vit     six transformer blocks teach three, two to one
 """
 
 import argparse
@@ -19,8 +24,14 @@ import sys
 
 DEVICES = 2
 STEPS_AHEAD = 31
-NETWORK = {"kind": "vgg", "widths": [24, 48, 64], "convolutions": 2}
-TEACHER, STUDENT = NETWORK, {**NETWORK, "separable": True}
+VGG = {"kind": "vgg", "widths": [24, 48, 64], "convolutions": 2}
+VIT = {"kind": "vit", "patch": 2, "dim": 48, "heads": 4}
+WORKLOADS = {
+    "vgg": {"teacher": VGG, "student": {**VGG, "separable": True}},
+    "vit": {"teacher": {**VIT, "blocks": 6}, "student": {**VIT, "blocks": 3},
+            "blocks": [*({"teacher": f"block{2 * i}", "student": f"block{i}"} for i in (1, 2, 3)), "head"]},
+}
+FREEZING = {"kind": "freezeout", "t0": 0.4, "power": 1}
 RUN = {
     "format": "frazil.run", "version": 1, "data": {"kind": "digits"}, "batch_size": 32, "micro_batch_size": 16, "seed": 1,
     "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.01},
@@ -54,13 +65,13 @@ class Frazil:
 
 
 class Comparison:
-    def __init__(self, frazil, epochs):
-        self.frazil, self.epochs = frazil, epochs
+    def __init__(self, frazil, workload, epochs):
+        self.frazil, self.networks, self.epochs = frazil, WORKLOADS[workload], epochs
 
     def prepare(self):
         """Trains the teacher, and profiles the distillation."""
-        self.configure("teacher", TEACHER, epochs=self.epochs)
-        self.configure("alone", STUDENT, epochs=self.epochs)
+        self.configure("teacher", self.networks["teacher"], epochs=self.epochs)
+        self.configure("alone", self.networks["student"], epochs=self.epochs)
         for name in ("teacher", "alone"):
             self.profile(name)
             answer = self.frazil.answer("train", f"--run {name}.json --profile {name}-profile.json --cluster cluster.json --out {name} --force --quiet")
@@ -72,9 +83,8 @@ class Comparison:
         one = self.frazil.read("cluster.json")
         self.frazil.write("one.json", {**one, "devices": one["devices"][:1], "links": []})
 
-    @staticmethod
-    def distillation():
-        return {"kind": "distillation", "teacher": TEACHER, "teacher_weights": "teacher/weights.safetensors", "student": STUDENT}
+    def distillation(self):
+        return {"kind": "distillation", "teacher_weights": "teacher/weights.safetensors", **self.networks}
 
     def configure(self, name, model, **more):
         self.frazil.write(f"{name}.json", {**RUN, "model": model, **more})
@@ -128,16 +138,26 @@ class Comparison:
 
     def differing(self, folders):
         """The blocks whose bits in these runs, one for each block, are not those of teacher relaying."""
-        expected = self.weights("tr")
-        names = self.model["blocks"]
-        return [names[block] for block, folder in enumerate(folders)
-                if any(own != expected[name] for name, own in self.weights(folder).items() if name.split(".")[0] == names[block])]
+        expected, owner = self.weights("tr"), self.owners()
+        return [self.model["blocks"][block] for block, folder in enumerate(folders)
+                if any(own != expected[name] for name, own in self.weights(folder).items() if owner[name] == block)]
+
+    def owners(self):
+        """The block by tensor of the student: in the run of that block alone it is another than in the others, where it stays as it began."""
+        runs = [self.weights(f"ls{block}") for block in range(self.blocks)]
+        return {name: next(block for block, run in enumerate(runs) if [other[name] for other in runs].count(run[name]) == 1) for name in runs[0]}
 
     def check_bits(self):
         runs = {"DP": [f"dp{block}" for block in range(self.blocks)], "LS": [f"ls{block}" for block in range(self.blocks)]}
         runs |= {name: [name] * self.blocks for name in ("dpu", "found", "found-ahead")}
         wrong = [f"{name}: {', '.join(blocks)}" for name, folders in runs.items() if (blocks := self.differing(folders))]
         print("the student has the bits of teacher relaying in every method" if not wrong else f"OTHER BITS than by teacher relaying: {'; '.join(wrong)}")
+        return not wrong
+
+    def shrink(self, seeds):
+        self.configure("elastic", self.distillation(), epochs=self.epochs, freeze={"policy": FREEZING}, cache={"kind": "on"})
+        print(self.frazil.run("ablate", "--run elastic.json --profile run-profile.json --cluster cluster.json --out elastic --csv elastic.csv --quiet "
+                              f"--arms unfrozen,all,shorter --seeds {seeds}"), end="")
 
     def data_parallel(self):
         predicted, measured = 0, 0
@@ -213,17 +233,22 @@ def print_table(rows, place):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=pathlib.Path("distillation"))
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--workload", choices=WORKLOADS, default="vgg")
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--elastic", type=int, metavar="SEEDS")
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin")
     arguments = parser.parse_args()
     if not (arguments.programs / "frazil-train").exists():
         parser.error(f"found no {arguments.programs / 'frazil-train'}, expected what a build leaves")
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    comparison = Comparison(Frazil(arguments.programs, arguments.folder), arguments.epochs)
+    comparison = Comparison(Frazil(arguments.programs, arguments.folder), arguments.workload, arguments.epochs)
     comparison.prepare()
+    if arguments.elastic:
+        comparison.shrink(arguments.elastic)
+        return 0
     print_table(comparison.compare(), arguments.folder / "table.txt")
-    comparison.check_bits()
+    return 0 if comparison.check_bits() else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
