@@ -6,7 +6,7 @@
 #include "planner/named/run_plan.h"
 #include "planner/plan/commit_round.h"
 #include "planner/prediction/plan_notation.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -1,7 +1,7 @@
 #pragma once
 // The plan with which an arm of an ablation begins. Plans are those of `frazil plan`: the first of
-// its ranking (planner/search/rank_plans.h), within what the arm allows. That no plan fits is an
-// answer, with the planner's reason.
+// its ranking (planner/search/rankings/rank_plans.h), within what the arm allows. That no plan fits
+// is an answer, with the planner's reason.
 
 #include <cstdint>
 #include <optional>

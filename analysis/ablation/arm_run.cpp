@@ -8,7 +8,7 @@
 #include "analysis/ablation/pair_result.h"
 #include "planner/freezing/freeze_json.h"
 #include "planner/freezing/signal_memory.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/text_file.h"
@@ -74,17 +74,10 @@ FeatureStore read_store(const RunJson& run) {
 }
 
 // The places of a run configuration that name files.
-constexpr std::array kFilePlaces = {"/init_from",
-                                    "/model/path",
-                                    "/model/teacher/path",
-                                    "/model/teacher_weights",
-                                    "/model/student/path",
-                                    "/data/path",
-                                    "/data/train",
-                                    "/data/test",
-                                    "/data/validation",
-                                    "/cache/folder",
-                                    "/freeze/policy/path"};
+constexpr std::array kFilePlaces = {
+    "/init_from",          "/model/path",   "/model/teacher/path", "/model/teacher_weights",
+    "/model/student/path", "/data/path",    "/data/train",         "/data/test",
+    "/data/validation",    "/cache/folder", "/freeze/policy/path"};
 
 // Calls visit(name) for each name of a file, and takes a name that it returns in its place.
 template <class Json, class Visit>

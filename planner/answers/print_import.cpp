@@ -11,7 +11,7 @@
 
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/doubts.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 

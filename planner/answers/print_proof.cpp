@@ -91,7 +91,8 @@ std::string describe_space(const SearchOptions& options, Setting setting) {
 
 // True for a plan that the bound does not speak of.
 bool is_outside(const Candidate& candidate) {
-  return has_shared_stage(candidate.plan.pipelines.front()) || has_searched_order(candidate.plan);
+  return has_shared_stage(candidate.plan.pipelines.front()) || has_searched_order(candidate.plan) ||
+         candidate.plan.steps_ahead > 0;
 }
 
 // Compares the fastest plan, which lies outside the searched space, with what the space takes at
@@ -114,6 +115,29 @@ std::string describe_shared(const SharedStages& shared) {
       shared.fastest ? "the fastest takes " + to_text(*shared.fastest) : std::string("none fits"));
 }
 
+std::string describe_ahead(const PlansAhead& ahead, const SearchOptions& options) {
+  if (ahead.tried == 0) {
+    return "outside of it: plans whose devices are steps ahead of each other; no plan can be\n";
+  }
+  return fmt::format(
+      "outside of it: plans whose devices are up to {} steps ahead of each other, for which no "
+      "bound "
+      "is claimed; of {} tried {}\n",
+      options.steps_ahead, ahead.tried,
+      ahead.fastest ? "the fastest takes " + to_text(*ahead.fastest) + " a step"
+                    : std::string("none fits"));
+}
+
+// Returns the lines on what the search tried beside the space.
+std::string describe_outside(const Ranking& ranking, const SearchOptions& options) {
+  return (ranking.shared ? describe_shared(*ranking.shared) : "") +
+         (ranking.ahead ? describe_ahead(*ranking.ahead, options) : "");
+}
+
+nlohmann::ordered_json time_or_null(const std::optional<Duration>& time) {
+  return time ? nlohmann::ordered_json(time->count()) : nlohmann::ordered_json();
+}
+
 }  // namespace
 
 bool has_proof(const Ranking& ranking) { return proof_of(ranking) != nullptr; }
@@ -130,8 +154,7 @@ std::string print_gap(const Ranking& ranking, const Candidate& candidate) {
 std::string print_proof(const Ranking& ranking, const SearchOptions& options, Setting setting) {
   const SearchedCuts* proof = proof_of(ranking);
   if (proof == nullptr) {
-    const bool is_found = ranking.best() != nullptr && ranking.shared;
-    return is_found ? describe_shared(*ranking.shared) : "";
+    return ranking.best() != nullptr ? describe_outside(ranking, options) : "";
   }
   const Candidate& fastest = *ranking.fastest();
   std::string text =
@@ -145,7 +168,7 @@ std::string print_proof(const Ranking& ranking, const SearchOptions& options, Se
     text += "the plans beside the fastest are the best of those looked at\n";
   }
   text += fmt::format("searched space: {}\n", describe_space(options, setting));
-  return ranking.shared ? text + describe_shared(*ranking.shared) : text;
+  return text + describe_outside(ranking, options);
 }
 
 std::string proof_json(const Ranking& ranking, const SearchOptions& options, Setting setting) {
@@ -159,9 +182,11 @@ std::string proof_json(const Ranking& ranking, const SearchOptions& options, Set
   }
   if (ranking.shared) {
     json["shared_stages_tried"] = ranking.shared->tried;
-    json["shared_stages_fastest_ns"] =
-        ranking.shared->fastest ? nlohmann::ordered_json(ranking.shared->fastest->count())
-                                : nlohmann::ordered_json();
+    json["shared_stages_fastest_ns"] = time_or_null(ranking.shared->fastest);
+  }
+  if (ranking.ahead) {
+    json["steps_ahead_tried"] = ranking.ahead->tried;
+    json["steps_ahead_fastest_ns"] = time_or_null(ranking.ahead->fastest);
   }
   return json.dump();
 }

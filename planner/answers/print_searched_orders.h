@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/searched_orders.h"
+#include "planner/search/rankings/searched_orders.h"
 
 namespace frazil {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/named/layer_loads.h"
+#include "planner/plan/step_window.h"
 #include "profiles/error.h"
 #include "sim/collective_cost.h"
 

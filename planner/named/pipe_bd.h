@@ -11,9 +11,10 @@
 // same devices. Known too is the decoupled update: a device begins the next step as soon as its own
 // update is done.
 //
-// Chosen here: devices are at most kDecoupledSteps steps ahead. Times come from the profile at
-// floor(batch / g) samples for g devices. The all-reduce is a ring over the first g devices. The
-// relay goes over the link from device 0 to device 1, on which Pipe-BD's code measures it.
+// Chosen here: devices are at most kDecoupledSteps (planner/plan/step_window.h) steps ahead. Times
+// come from the profile at floor(batch / g) samples for g devices. The all-reduce is a ring over
+// the first g devices. The relay goes over the link from device 0 to device 1, on which Pipe-BD's
+// code measures it.
 
 #include "planner/named/hybrid_distribution.h"
 #include "planner/plan/plan.h"
@@ -21,10 +22,6 @@
 #include "profiles/setting.h"
 
 namespace frazil {
-
-// How many steps devices may be ahead where there are several losses (Plan::steps_ahead). Pipe-BD's
-// code has no limit within an epoch.
-inline constexpr int kDecoupledSteps = 31;
 
 // Returns the first layer of each unit, and then one past the last layer of the model. Where losses
 // end the units, layers behind the last loss belong to the last unit.

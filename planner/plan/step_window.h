@@ -11,6 +11,10 @@
 
 namespace frazil {
 
+// How many steps planners let devices be ahead where a model has several losses. Pipe-BD's code has
+// no limit within an epoch.
+inline constexpr int kDecoupledSteps = 31;
+
 // StepMeetings say what a run does in its steps, besides the plan's work, that several devices come
 // to together.
 struct StepMeetings {

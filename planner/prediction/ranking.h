@@ -101,6 +101,12 @@ struct SharedStages {
   std::optional<Duration> fastest;  // of those that fit
 };
 
+// What a search for plans whose devices are steps ahead of each other came to.
+struct PlansAhead {
+  int tried = 0;                    // plans, each simulated
+  std::optional<Duration> fastest;  // of those that fit
+};
+
 // Candidates in order, but for prefer_simplest(). Feasible candidates come first, by makespan,
 // devices used, stages, plain plans before plans that recompute or choose a depth, memory on the
 // fullest device, summary. Infeasible candidates follow by the bytes missing; those that an
@@ -112,6 +118,8 @@ struct Ranking {
   std::optional<SearchedCuts> cuts;      // none if the search did not look for cuts
   // None if the search did not look for stages on several devices.
   std::optional<SharedStages> shared = std::nullopt;
+  // None if the search did not look for plans with steps ahead.
+  std::optional<PlansAhead> ahead = std::nullopt;
   bool best_alone = false;  // the candidates behind the first are the best of those looked at
   int simulated = 0;        // graphs that the search evaluated; 0 if one per candidate
   int tied = 0;  // candidates in front that are equally fast within a noise, simplest first

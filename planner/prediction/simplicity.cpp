@@ -32,7 +32,7 @@ int count_complications(const Plan& plan) {
       ++count;
     }
   }
-  return count + int{shape.chunks > 1};
+  return count + int{shape.chunks > 1} + int{plan.steps_ahead > 0};
 }
 
 Simplicity simplicity_of(const Plan& plan) {

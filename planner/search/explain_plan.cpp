@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/lowering/step_copies.h"
 #include "planner/plan/commit_round.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/plan_notation.h"
@@ -20,8 +21,13 @@ namespace frazil {
 namespace {
 
 StepShares find_shares(const Plan& plan, Setting setting, const SearchOptions& options) {
-  const SimulatedStep step =
-      simulate_step(plan, setting, {.clip = options.clip, .overlap = options.overlap});
+  const StepOptions asked{.clip = options.clip, .overlap = options.overlap};
+  SimulatedStep step = simulate_step(plan, setting, asked);
+  const int steps = count_window(plan, setting, asked);
+  if (steps > 1) {
+    step.lowered = repeat_steps(step.lowered, steps);
+    step.simulation = simulate(step.lowered.graph, setting, step.lowered.actions);
+  }
   const auto prices = price_all(step.lowered.graph, setting).of_work;
   const std::vector<DeviceTime> all = split_makespan(
       step.lowered, step.simulation, prices, static_cast<int>(setting.cluster().devices.size()));
@@ -31,7 +37,7 @@ StepShares find_shares(const Plan& plan, Setting setting, const SearchOptions& o
     const DeviceTime pair[] = {sum, all[device.index()]};
     sum = frazil::sum(pair);
   }
-  const auto devices = static_cast<std::int64_t>(used.size());
+  const auto devices = static_cast<std::int64_t>(used.size()) * steps;
   return {sum.compute / devices,
           (sum.fill + sum.drain + sum.wait_upstream + sum.wait_downstream) / devices,
           sum.exposed_communication / devices, sum.update / devices};

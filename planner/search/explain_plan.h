@@ -13,7 +13,8 @@
 
 namespace frazil {
 
-// The parts of a step's time: means over the devices that a plan uses of the parts in
+// The parts of a step's time: means over the devices that a plan uses, and over the steps of a
+// window, of the parts in
 // planner/prediction/idle_time.h. They add up to the makespan within one ns for each part.
 struct StepShares {
   Duration compute{0};                // updates, too

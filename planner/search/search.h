@@ -30,6 +30,7 @@ class PlanSearch {
   ~PlanSearch();
 
   Ranking search(const SearchOptions& options);
+  Setting setting() const { return setting_; }
 
  private:
   Setting setting_;

@@ -5,7 +5,7 @@
 #include "planner/answers/print_trajectory.h"
 #include "planner/plan/plan_json.h"
 #include "planner/prediction/process_notes.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/forecast_file.h"
@@ -43,8 +43,9 @@ std::vector<const Plan*> list_held(const PlannedTrajectory& planned) {
 }  // namespace
 
 ExitCode plan_forecast(const Flags& values) {
-  refuse_together(values, "--forecast",
-                  {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap"});
+  refuse_together(
+      values, "--forecast",
+      {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap", "steps-ahead"});
   if (values.count("noise") > 0) {
     refuse_flags("--noise with --forecast",
                  "none, for plans over a forecast are chosen by their total time alone");

@@ -54,13 +54,13 @@ void add_graph_flags(boost::program_options::options_description& flags) {
 
 ExitCode plan_graph_verb(const Flags& values) {
   refuse_together(values, "--graph",
-                  {"profile",      "cluster",      "batch",     "micro-batch",
-                   "procs",        "mask",         "schedules", "budget",
-                   "no-recompute", "gap",          "cache",     "overlap-reductions",
-                   "max-stages",   "max-replicas", "effort",    "clip",
-                   "forecast",     "held",         "steps",     "plans-per-mask",
-                   "switch-time",  "decide-every", "planner",   "out",
-                   "top",          "explain"});
+                  {"profile",      "cluster",      "batch",      "micro-batch",
+                   "procs",        "mask",         "schedules",  "budget",
+                   "no-recompute", "gap",          "cache",      "overlap-reductions",
+                   "max-stages",   "max-replicas", "effort",     "clip",
+                   "forecast",     "held",         "steps",      "plans-per-mask",
+                   "switch-time",  "decide-every", "planner",    "out",
+                   "top",          "explain",      "steps-ahead"});
   refuse_store_flags(values, "--forecast");
   const std::string file = required_text(values, "graph");
   WorkGraph graph = read_work_graph(file);

@@ -7,7 +7,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/prediction/process_notes.h"
 #include "planner/search/advice.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/plan_options.h"
 #include "profiles/error.h"
@@ -17,8 +17,9 @@
 namespace frazil {
 
 ExitCode plan_held(const Flags& values) {
-  refuse_together(values, "--held",
-                  {"planner", "top", "explain", "effort", "noise", "devices", "states"});
+  refuse_together(
+      values, "--held",
+      {"planner", "top", "explain", "effort", "noise", "devices", "states", "steps-ahead"});
   refuse_order_search(values, "--held");
   refuse_overwriting(named_files(values, {"profile", "cluster", "held"}),
                      named_files(values, {"out"}));

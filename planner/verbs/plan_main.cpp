@@ -22,8 +22,8 @@
 #include "planner/prediction/process_notes.h"
 #include "planner/prediction/simplicity.h"
 #include "planner/search/explain_plan.h"
-#include "planner/search/rank_plans.h"
-#include "planner/search/searched_orders.h"
+#include "planner/search/rankings/rank_plans.h"
+#include "planner/search/rankings/searched_orders.h"
 #include "planner/verbs/cluster_flag.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
@@ -78,6 +78,9 @@ po::options_description describe_flags() {
        "plans that differ by no more are equally fast, and the simplest stands first; default 1; "
        "0: the fastest first; not with --forecast, --held or --planner, which go by time alone")  //
       ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
+      ("steps-ahead", text_value("N"),
+       "for a model of several losses, as a distillation: devices may be so many steps ahead of "
+       "each other; default 31; 0: they wait after each step; not with --forecast or --held")  //
       ("forecast", text_value("FILE"),
        "a freeze trace: plan which plan to hold when, transitions included")  //
       ("held", text_value("FILE"),
@@ -128,7 +131,8 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   const SearchOptions options = read_options(values, profile);
   const JudgedPlan judged = judge_named_planner(*planner, {profile, cluster}, options);
   const Candidate& named = judged.candidate;
-  const Ranking ranking = search_plans({profile, cluster}, options);
+  PlanSearch search({profile, cluster});
+  const Ranking ranking = rank_plans(search, options, 0);
   const PlannerComparison comparison{*planner, judged, ranking.best(), profile};
   const auto write = [&] {
     if (!named.infeasible && values.count("out") > 0) {

@@ -9,7 +9,8 @@
 #include "planner/bounds/shape.h"
 #include "planner/interop/pytorch_menu.h"
 #include "planner/plan/schedule_facts.h"
-#include "planner/search/rank_plans.h"
+#include "planner/plan/step_window.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "planner/verbs/known_words.h"
 #include "planner/verbs/what_if_flags.h"
 #include "profiles/known_names.h"
@@ -154,6 +155,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
   options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);
   options.clip = is_set(values, "clip");
+  options.steps_ahead = integer_or(values, "steps-ahead", kDecoupledSteps, 0, kMostStepsAhead);
   if (values.count("gap") > 0) options.gap_ppm = required_percent_ppm(values, "gap");
   return options;
 }

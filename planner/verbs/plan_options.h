@@ -19,7 +19,7 @@ std::vector<ScheduleKind> read_schedules(const Flags& values);
 // Returns the words of which --schedules is a list, for completion.
 std::vector<std::string_view> list_schedule_words(bool with_search);
 
-// Returns the ranking's options (planner/search/rank_plans.h) with what the flags say.
+// Returns the ranking's options (planner/search/rankings/rank_plans.h) with what the flags say.
 SearchOptions read_options(const Flags& values, const ModelProfile& profile);
 
 // Returns the plan with the flags in its provenance (--clip, --overlap-reductions) with which a

@@ -23,7 +23,7 @@
 #include "analysis/ablation/arm.h"
 #include "analysis/ablation/arm_plans.h"
 #include "analysis/ablation/predict/pipe_transformer_walk.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "planner/trajectory/walk_times.h"
 
 namespace frazil {

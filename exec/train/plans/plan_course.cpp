@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "exec/data/augmentation.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "planner/transitions/cache_residency.h"
 #include "profiles/error.h"
 

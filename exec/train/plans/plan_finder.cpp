@@ -8,7 +8,7 @@
 #include "planner/prediction/plan_notation.h"
 #include "planner/prediction/ranking.h"
 #include "planner/search/advice.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "planner/trajectory/trajectory_candidates.h"
 #include "profiles/error.h"
 

@@ -95,6 +95,8 @@ class Ranking(Answer):
     searched_space: Optional[str] = optional()
     shared_stages_tried: Optional[int] = optional()
     shared_stages_fastest_ns: Optional[int] = optional()
+    steps_ahead_tried: Optional[int] = optional()
+    steps_ahead_fastest_ns: Optional[int] = optional()
     moved_cuts: Optional[int] = optional()
     not_looked_at: Optional[int] = optional()
     not_looked_at_take_at_least_ns: Optional[int] = optional()

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/prediction/plan_notation.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "tests/support/sample_models.h"
 
 namespace frazil {

@@ -10,7 +10,7 @@
 #include "exec/run/run.h"
 #include "exec/train/trainer.h"
 #include "planner/prediction/plan_notation.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "profiles/error.h"
 #include "tests/exec/support/tiny_run.h"
 

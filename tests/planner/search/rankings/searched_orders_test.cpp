@@ -1,6 +1,6 @@
 // Tests a search of plans that also searches orders of work.
 
-#include "planner/search/searched_orders.h"
+#include "planner/search/rankings/searched_orders.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/search/searched_orders.h"
+#include "planner/search/rankings/searched_orders.h"
 
 #include <algorithm>
 #include <utility>
