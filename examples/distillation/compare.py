@@ -7,8 +7,10 @@ devices; results go to FOLDER (default distillation/), the table to stdout and t
   LS      layerwise scheduling: each block alone on a device, the longest first; devices work side by side
   TR      teacher relaying: a stage of blocks to each device, which hands the teacher's outputs on; all wait for each other after each step
   TR+DPU  the same without that wait
+  AHD     the plan of `frazil plan --planner pipe-bd`, without that wait: automatic hybrid distribution, whose stages may have several devices, which
+          share the samples; each normalises its own ("local_statistics")
   Frazil  the fastest plan that `frazil plan` finds, with and without the wait
-All of them leave a student of equal bits, which is checked block by block; beside them stands a student that learnt without a teacher.
+All but AHD leave a student of equal bits, which is checked block by block; beside them stands a student that learnt without a teacher.
 With --elastic, `frazil ablate` instead compares the best plan that never changes with a run whose blocks freeze, the first one earliest, each at the end of a
 learning rate of its own (FreezeOut); what is left is planned anew, and reads what the teacher has once put out from a cache.
 The workloads:
@@ -199,14 +201,21 @@ class Comparison:
         plan = self.plan(name, [[(0, 0), (best[1], 1)]], steps_ahead=steps_ahead)
         return self.run_plan(plan)
 
-    def run_plan(self, plan):
-        answer = self.train(plan)
+    def hybrid(self):
+        self.frazil.run("plan", f"--planner pipe-bd --profile run-profile.json --cluster cluster.json --batch {RUN['batch_size']} --out ahd.json")
+        size = self.frazil.read("ahd.json")["micro_batch_size"]
+        fast = {"micro_batch_size": size, "reduction": "fast", "local_statistics": True}
+        self.configure("fast", self.distillation(), epochs=self.epochs, **fast)
+        return self.run_plan("ahd", "fast")
+
+    def run_plan(self, plan, run="run"):
+        answer = self.train(plan, run)
         return self.predict(plan), step_time(answer), answer
 
     def compare(self):
         self.frazil.run("plan", f"--profile run-profile.json --cluster cluster.json --batch {RUN['batch_size']} --micro-batch {RUN['micro_batch_size']} --out best.json")
         best = self.frazil.read("best.json")
-        rows = {"DP": self.data_parallel(), "LS": self.layerwise(), "TR": self.relay("tr", 0), "TR+DPU": self.relay("dpu", STEPS_AHEAD)}
+        rows = {"DP": self.data_parallel(), "LS": self.layerwise(), "TR": self.relay("tr", 0), "TR+DPU": self.relay("dpu", STEPS_AHEAD), "AHD": self.hybrid()}
         self.frazil.write("found.json", best)
         rows["Frazil"] = self.run_plan("found")
         self.frazil.write("found-ahead.json", {**best, "steps_ahead": STEPS_AHEAD})
