@@ -9,7 +9,7 @@ devices; results go to FOLDER (default distillation/), the table to stdout and t
   TR+DPU  the same without that wait
   AHD     the plan of `frazil plan --planner pipe-bd`, without that wait: automatic hybrid distribution, whose stages may have several devices, which
           share the samples; each normalises its own ("local_statistics")
-  Frazil  the fastest plan that `frazil plan` finds, with and without the wait
+  Frazil  the plan that `frazil plan` finds, of those that wait and of all
 All but AHD leave a student of equal bits, which is checked block by block; beside them stands a student that learnt without a teacher.
 With --elastic, `frazil ablate` instead compares the best plan that never changes with a run whose blocks freeze, the first one earliest, each at the end of a
 learning rate of its own (FreezeOut); what is left is planned anew, and reads what the teacher has once put out from a cache.
@@ -213,14 +213,11 @@ class Comparison:
         return self.predict(plan), step_time(answer), answer
 
     def compare(self):
-        self.frazil.run("plan", f"--profile run-profile.json --cluster cluster.json --batch {RUN['batch_size']} --micro-batch {RUN['micro_batch_size']} --out best.json")
-        best = self.frazil.read("best.json")
+        question = f"--profile run-profile.json --cluster cluster.json --batch {RUN['batch_size']} --micro-batch {RUN['micro_batch_size']}"
+        for out, ahead in (("best", 0), ("found", 0), ("found-ahead", STEPS_AHEAD)):
+            self.frazil.run("plan", f"{question} --steps-ahead {ahead} --out {out}.json")
         rows = {"DP": self.data_parallel(), "LS": self.layerwise(), "TR": self.relay("tr", 0), "TR+DPU": self.relay("dpu", STEPS_AHEAD), "AHD": self.hybrid()}
-        self.frazil.write("found.json", best)
-        rows["Frazil"] = self.run_plan("found")
-        self.frazil.write("found-ahead.json", {**best, "steps_ahead": STEPS_AHEAD})
-        rows["Frazil, ahead"] = self.run_plan("found-ahead")
-        return rows
+        return rows | {"Frazil": self.run_plan("found"), "Frazil, ahead": self.run_plan("found-ahead")}
 
 
 def step_time(answer):
