@@ -7,6 +7,7 @@
 
 #include "exec/disk/hashes.h"
 #include "exec/disk/tensor_file.h"
+#include "exec/models/local_statistics.h"
 #include "exec/models/model_precision.h"
 #include "exec/models/untrainable_blocks.h"
 #include "exec/state/optimizer.h"
@@ -51,7 +52,8 @@ PrefixCacheOptions cache_options(const RunConfig& config, bool over_processes) {
 ModelSpec make_model(const RunConfig& config) {
   ModelSpec model = with_precision(make_model(config.model), config.precision);
   if (!config.init_from.empty()) start_from(TensorFile(config.init_from), config.model, model);
-  return config.freeze.freeze_untrainable ? evaluate_untrainable(std::move(model)) : model;
+  if (config.freeze.freeze_untrainable) model = evaluate_untrainable(std::move(model));
+  return config.local_statistics ? with_local_statistics(std::move(model)) : model;
 }
 
 std::map<std::string, std::string> hash_files(const RunConfig& config) {

@@ -198,6 +198,13 @@ void refuse_fresh_draws(const JsonCursor& cache, const RunConfig& config) {
              "\"variants\" in the augmentation, which names how many draws there are, or no cache");
 }
 
+// In mode exact no plan slices micro-batches, so that all plans learn the same.
+void refuse_exact_slices(const JsonCursor& local, const RunConfig& config) {
+  if (!config.local_statistics || config.reduction == ReductionMode::kFast) return;
+  local.fail("\"local_statistics\": true beside \"reduction\": \"exact\"",
+             "false, or \"reduction\": \"fast\"");
+}
+
 // Only images can be shifted.
 void refuse_moved_tokens(const JsonCursor& augmentation, const RunConfig& config) {
   if (!config.augmentation.is_random() || sample_form(config.model).reads_images()) return;
@@ -242,6 +249,10 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
     config.freeze = parse_freeze(*freeze, config.model, std::filesystem::path(file).parent_path());
   }
   config.reduction = static_cast<ReductionMode>(take_name(fields, "reduction", kReductionModes));
+  if (const Given local = fields.optional("local_statistics")) {
+    config.local_statistics = local->boolean();
+    refuse_exact_slices(*local, config);
+  }
   const Given precision = fields.optional("precision");
   config.precision = static_cast<Precision>(read_name(precision, kPrecisionNames));
   if (config.precision == Precision::kBf16 && config.reduction == ReductionMode::kExact) {

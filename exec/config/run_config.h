@@ -11,7 +11,7 @@
 //                  "clip_norm": 0, "groups": []},
 //    "epochs": 20, "evaluation_epochs": 1, "batch_size": 32, "batch_growth": "none",
 //    "micro_batch_size": 8, "seed": 1, "replan": "trajectory", "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
-//    "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
+//    "local_statistics": false, "precision": "fp32", "message_order": "by-tag", "deadline_seconds": 60,
 //    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}, "drift": {"kind": "off"}}
 // - "model", "data" and "optimizer" take the keys of their kind alone; exec/models/choice/ has those
 //   of models. "synthetic" takes train_samples, test_samples and seed; "random-hierarchy"
@@ -41,6 +41,9 @@
 // - "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha
 //   alone it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none), and
 //   then "freeze_untrainable" too.
+// - "local_statistics": true lets stages slice micro-batches by samples whose layers normalise by
+//   statistics of the batch: each slice by its own (exec/models/local_statistics.h). For
+//   "reduction": "fast" alone, as slices are; what is learned then depends on the plan.
 // - "precision": "bf16" computes the layers under autocast (exec/models/model_precision.h), with
 //   weights, gradients of weights, their reduction and the optimizer in fp32. For "reduction":
 //   "fast" alone, and with a profile in bf16. One plan still gives one set of bits.
@@ -120,6 +123,7 @@ struct RunConfig {
   Replanning replan = Replanning::kTrajectory;
   FreezeConfig freeze = {};
   ReductionMode reduction = ReductionMode::kExact;
+  bool local_statistics = false;  // each slice of a micro-batch normalises by its own
   Precision precision = Precision::kFp32;
   MessageOrder message_order = MessageOrder::kByTag;
   std::optional<double> deadline_seconds = std::nullopt;  // none: as predicted

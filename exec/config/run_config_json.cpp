@@ -101,6 +101,7 @@ std::string to_json(const RunConfig& config) {
   if (config.deadline_seconds) {
     members.emplace_back("deadline_seconds", number_text(*config.deadline_seconds));
   }
+  if (config.local_statistics) members.emplace_back("local_statistics", "true");
   if (config.precision != Precision::kFp32) {
     members.emplace_back("precision", json_string(name_of(config.precision)));
   }

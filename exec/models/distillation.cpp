@@ -83,6 +83,7 @@ LayerSpec make_teacher_layer(LayerSpec layer) {
   layer.count_labels = {};
   layer.statistics.clear();
   layer.varies_in_training = false;
+  if (!mixes_samples(layer, /*training=*/false)) layer.mixes_samples = SampleMixing::kNever;
   layer.forward = [own, place_of, counters,
                    plain = std::move(layer.forward)](const LayerCall& call) {
     const auto end = call.parameters.begin() + static_cast<std::ptrdiff_t>(own);

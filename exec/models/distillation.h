@@ -13,8 +13,9 @@
 //
 // The teacher always runs in evaluation mode, on running statistics that stay as they are (in
 // Pipe-BD's code it runs in training mode, on the batch's own): so what it puts out for a sample is
-// the same in every step and however a batch is split. Its parameters are not trainable, and its
-// running statistics are parameters that are not trainable.
+// the same in every step and however a batch is split, and a stage may slice what it normalises.
+// Its parameters are not trainable, and its running statistics are parameters that are not
+// trainable.
 
 #include <cstddef>
 #include <string>

@@ -84,6 +84,18 @@ Bytes float_bytes(std::int64_t values) {
   return Bytes{values * static_cast<std::int64_t>(sizeof(float))};
 }
 
+bool mixes_samples(const LayerSpec& layer, bool training) {
+  switch (layer.mixes_samples) {
+    case SampleMixing::kNever:
+      return false;
+    case SampleMixing::kInTraining:
+      return training;
+    case SampleMixing::kAlways:
+      return true;
+  }
+  ENSURE(false, "unknown mixing of samples");
+}
+
 std::vector<std::size_t> ModelSpec::edges_into(LayerId layer) const {
   std::vector<std::size_t> found;
   for (std::size_t e = 0; e < edges.size(); ++e) {

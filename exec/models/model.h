@@ -76,6 +76,11 @@ struct LayerCall {
   Tensors* batch_statistics = nullptr;
 };
 
+// When an output of a layer may depend on other samples than its own, so that no slice of a
+// micro-batch has what the whole one has. kInTraining: by the statistics of a batch, which
+// evaluation does not read.
+enum class SampleMixing { kNever, kInTraining, kAlways };
+
 struct LayerSpec {
   std::string name;
   BlockId block;
@@ -101,14 +106,15 @@ struct LayerSpec {
   // puts out is cached only while its block is frozen.
   bool varies_in_training = false;
   std::vector<StatisticSpec> statistics = {};
-  // True if an output may depend on other samples than its own, so that no slice of a micro-batch
-  // has what the whole one has.
-  bool mixes_samples = false;
+  SampleMixing mixes_samples = SampleMixing::kNever;
   // True if the kernels of a forward may depend on whether gradients are wanted, as those of
   // recurrent layers do. One that keeps nothing, because it will be run again, then runs as the one
   // that will keep all.
   bool follows_gradients = false;
 };
+
+// True if the layer mixes samples in training, or in evaluation.
+bool mixes_samples(const LayerSpec& layer, bool training);
 
 struct ModelEdge {
   LayerId from;

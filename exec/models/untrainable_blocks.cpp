@@ -24,6 +24,7 @@ ModelSpec evaluate_untrainable(ModelSpec model) {
   for (LayerSpec& layer : model.layers) {
     if (std::find(blocks.begin(), blocks.end(), layer.block) == blocks.end()) continue;
     layer.varies_in_training = false;
+    if (!mixes_samples(layer, /*training=*/false)) layer.mixes_samples = SampleMixing::kNever;
     layer.forward = [plain = std::move(layer.forward)](const LayerCall& call) {
       LayerCall evaluating = call;
       evaluating.training = false;

@@ -108,15 +108,16 @@ Tensors forward_vgg(const VggLayer& layer, const LayerCall& call) {
 
 LayerSpec make_vgg_layer(VggLayer layer) {
   const std::int64_t values = layer.convolutions.back().out * layer.side * layer.side;
-  LayerSpec spec{.name = layer.name,
-                 .block = layer.block,
-                 .parameters = {},
-                 .forward = {},
-                 .output_bytes_per_sample = {float_bytes(values)},
-                 .narrow_outputs = {0},
-                 .varies_in_training = layer.has_norms,
-                 .statistics = {},
-                 .mixes_samples = layer.has_norms};
+  LayerSpec spec{
+      .name = layer.name,
+      .block = layer.block,
+      .parameters = {},
+      .forward = {},
+      .output_bytes_per_sample = {float_bytes(values)},
+      .narrow_outputs = {0},
+      .varies_in_training = layer.has_norms,
+      .statistics = {},
+      .mixes_samples = layer.has_norms ? SampleMixing::kInTraining : SampleMixing::kNever};
   for (const VggConvolution& convolution : layer.convolutions) {
     add_vgg_convolution(convolution, layer.has_norms, spec);
   }

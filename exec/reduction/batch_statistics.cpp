@@ -22,6 +22,25 @@ const LayerOwner* find_owner(const StepProgram& program, LayerId layer, DeviceId
   return found == owners.end() ? nullptr : &*found;
 }
 
+// Returns the mean of a statistic over the parts of a micro-batch, weighted by their samples. One
+// part is the micro-batch itself and keeps its bits.
+at::Tensor average_parts(const std::vector<StagePart>& parts,
+                         const std::map<DeviceId, Tensors>& found, std::size_t statistic,
+                         at::Device place) {
+  ENSURE(found.size() == parts.size(), "statistics of every part of a micro-batch");
+  const auto of = [&](const StagePart& part) {
+    return found.at(part.device).at(statistic).to(place);
+  };
+  if (parts.size() == 1) return of(parts.front());
+  at::Tensor sum = at::zeros_like(of(parts.front()));
+  int samples = 0;
+  for (const StagePart& part : parts) {
+    sum.add_(of(part) * part.samples.count());
+    samples += part.samples.count();
+  }
+  return sum.div_(samples);
+}
+
 }  // namespace
 
 bool keeps_statistics(const ModelSpec& model, const Activity& activity, LayerId layer) {
@@ -70,7 +89,7 @@ void BatchStatistics::begin(Step step) {
 void BatchStatistics::add(LayerId layer, MicroBatchId micro_batch, Tensors statistics) {
   ENSURE(statistics.size() == model_.layers[layer.index()].statistics.size(),
          "a layer hands out each of its statistics");
-  const bool is_new = found_[layer].emplace(micro_batch, std::move(statistics)).second;
+  const bool is_new = found_[layer][micro_batch].emplace(device_, std::move(statistics)).second;
   ENSURE(is_new, "a micro-batch is forwarded once");
 }
 
@@ -88,7 +107,7 @@ at::Tensor BatchStatistics::pack(const Peer& peer) const {
   Tensors flat;
   for (const LayerId layer : peer.layers) {
     for (const MicroBatchId micro_batch : micro_batches(layer, device_)) {
-      for (const at::Tensor& statistic : found_.at(layer).at(micro_batch)) {
+      for (const at::Tensor& statistic : found_.at(layer).at(micro_batch).at(device_)) {
         if (statistic.defined()) flat.push_back(statistic.reshape({-1}));
       }
     }
@@ -101,7 +120,7 @@ void BatchStatistics::unpack(const Peer& peer, const at::Tensor& packed) {
   for (const LayerId layer : peer.layers) {
     const Tensors& running = state_.at(layer).statistics;
     for (const MicroBatchId micro_batch : micro_batches(layer, peer.device)) {
-      Tensors& statistics = found_[layer][micro_batch];
+      Tensors& statistics = found_[layer][micro_batch][peer.device];
       for (const at::Tensor& like : running) {
         at::Tensor& statistic = statistics.emplace_back();
         if (is_counter(like)) continue;
@@ -130,8 +149,21 @@ void BatchStatistics::fold() {
   found_.clear();
 }
 
+std::vector<StagePart> BatchStatistics::find_parts_of(LayerId layer,
+                                                      MicroBatchId micro_batch) const {
+  const std::vector<Pipeline>& pipelines = program_.plan.pipelines;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    for (const MicroBatches& some : pipelines[p].micro_batches) {
+      if (micro_batch < some.first || some.last < micro_batch) continue;
+      return find_parts(pipelines[p], program_.topology.pipelines[p].stage_of[layer.index()],
+                        micro_batch, samples_in(program_.plan, micro_batch));
+    }
+  }
+  fail_ensure(__FILE__, __LINE__, "a micro-batch of no pipeline");
+}
+
 void BatchStatistics::fold_layer(LayerId layer) {
-  const std::map<MicroBatchId, Tensors>& found = found_[layer];
+  const auto& found = found_[layer];
   ENSURE(static_cast<int>(found.size()) == program_.plan.micro_batches(),
          "statistics of every micro-batch");
   const std::vector<StatisticSpec>& specs = model_.layers[layer.index()].statistics;
@@ -143,7 +175,9 @@ void BatchStatistics::fold_layer(LayerId layer) {
     }
     const double momentum = specs[s].momentum;
     for (const auto& [micro_batch, own] : found) {
-      running.mul_(1 - momentum).add_(own[s].to(running.device()) * momentum);
+      const at::Tensor whole =
+          average_parts(find_parts_of(layer, micro_batch), own, s, running.device());
+      running.mul_(1 - momentum).add_(whole * momentum);
     }
   }
 }

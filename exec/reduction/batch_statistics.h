@@ -5,6 +5,11 @@
 // others those of its own micro-batches, so that owners keep equal bits and these do not depend on
 // the plan. What is handed on is small (two numbers of a channel for each micro-batch) and left out
 // of the simulator's messages, as are the norms of clipping.
+//
+// Where a stage slices micro-batches by samples and each slice normalises by its own statistics
+// (exec/models/local_statistics.h), those of a micro-batch are the mean over its slices, weighted
+// by their samples and added in the order of slices in float32. So a running variance is the mean
+// of what training has normalised by, not the variance of whole micro-batches.
 
 #include <cstdint>
 #include <map>
@@ -14,6 +19,7 @@
 #include "exec/models/model.h"
 #include "exec/program/step_program.h"
 #include "exec/state/layer_state.h"
+#include "planner/plan/stage_slices.h"
 
 namespace frazil {
 
@@ -30,7 +36,7 @@ class BatchStatistics {
 
   // Begins a step, in which nothing has come yet.
   void begin(Step step);
-  // Takes those of a micro-batch, which a forward in training has handed out
+  // Takes those of this device's part of a micro-batch, which a forward in training has handed out
   // (LayerCall::batch_statistics).
   void add(LayerId layer, MicroBatchId micro_batch, Tensors statistics);
   // Sends the other owners of layers what they lack and receives what this device lacks, through
@@ -53,6 +59,8 @@ class BatchStatistics {
   at::Tensor pack(const Peer& peer) const;
   void unpack(const Peer& peer, const at::Tensor& packed);
   void fold_layer(LayerId layer);
+  // Returns the parts that the layer's stage makes of a micro-batch, in the order of slices.
+  std::vector<StagePart> find_parts_of(LayerId layer, MicroBatchId micro_batch) const;
 
   const ModelSpec& model_;
   const StepProgram& program_;
@@ -63,7 +71,8 @@ class BatchStatistics {
   std::vector<Peer> peers_;      // ascending
   Step step_ = 0;
   bool is_shared_ = false;
-  std::map<LayerId, std::map<MicroBatchId, Tensors>> found_;
+  // By layer, micro-batch and the device that works on a part of it.
+  std::map<LayerId, std::map<MicroBatchId, std::map<DeviceId, Tensors>>> found_;
 };
 
 }  // namespace frazil

@@ -37,17 +37,20 @@ DeviceChoice choose_devices(DeviceChoice choice, const PoolPlace& place) {
   return choice;
 }
 
-// Throws for a stage that would give a layer slices of what it mixes.
-void refuse_slices(const ModelSpec& model, const Plan& plan) {
+// Throws for a stage that would give a layer slices of what it mixes: of a frozen block what
+// evaluation mixes, of any other what training does.
+void refuse_slices(const ModelSpec& model, const Activity& activity, const Plan& plan) {
   for (const Pipeline& pipeline : plan.pipelines) {
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
       if (pipeline.stages[s].axis != DeviceAxis::kSamples) continue;
       for_each_layer(pipeline.stages[s], [&](LayerId layer) {
         const LayerSpec& spec = model.layers[layer.index()];
-        if (!spec.mixes_samples) return;
+        if (!mixes_samples(spec, activity.layers[layer.index()].trains)) return;
+        const bool is_trained = spec.mixes_samples == SampleMixing::kInTraining;
         throw InfeasibleError("stage " + std::to_string(s) +
                               " shares the samples of a micro-batch among its devices, but layer " +
-                              std::to_string(layer.value) + " (" + spec.name + ") mixes them");
+                              std::to_string(layer.value) + " (" + spec.name + ") mixes them" +
+                              (is_trained ? " in training" : ""));
       });
     }
   }
@@ -217,7 +220,7 @@ bool DevicePool::commits(const Plan& plan) const {
 }
 
 StepProgram DevicePool::make_step_program(const Plan& plan) const {
-  refuse_slices(model_, plan);
+  refuse_slices(model_, find_activity(structure_, plan.mask), plan);
   const bool has_barrier = optimizer_.clip_norm > 0 || commits(plan);
   return make_program(plan, structure_, place_.devices, has_barrier, options_.order);
 }

@@ -30,7 +30,8 @@ struct TrainResult {
   std::optional<double> accuracy = std::nullopt;  // of a model that classifies
   std::optional<Validation> validation;           // after the last step; none without samples
   std::int64_t test_samples = 0;
-  Duration training_time{0};  // steps and transitions; not evaluation
+  bool local_statistics = false;  // slices normalise by their own: bits follow from the plans
+  Duration training_time{0};      // steps and transitions; not evaluation
   // From the first step of this process to the last with all that lies between, but for evaluations
   // that no decision reads, and what the planner was asked before; the sum over the phases.
   Duration wall_time{0};

@@ -28,6 +28,10 @@ constexpr const char* kGrows =
     "the batch grows with the pipelines, as PipeTransformer's: losses and weights follow from the "
     "plans, the learning rate is that of the configured batch";
 
+constexpr const char* kNormalisesLocally =
+    "each slice of a micro-batch normalises by its own statistics: losses and weights follow from "
+    "the plans";
+
 // A step of the loop, at the place `step` of the run.
 struct LoopStep {
   Step step = 0;
@@ -57,6 +61,7 @@ class Training {
     ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
            "a validation guard is given samples to validate with");
     if (config_.batch_growth == BatchGrowth::kWithPipelines) teller_.tell(0, kGrows);
+    if (config_.local_statistics) teller_.tell(0, kNormalisesLocally);
     if (config_.freeze.freeze_untrainable) teller_.tell(0, tell_untrainable(run_.model()));
     checkpoints_.restore();
     drift_.restore();
@@ -327,6 +332,7 @@ class Training {
     checkpoints_.finish(done);
     if (parts_.options.keep_weights) keep_weights(done);
     result_.test_samples = parts_.data.test.count();
+    result_.local_statistics = config_.local_statistics;
     result_.weight_hash = changes_.survive(done, [&] { return run_.weight_hash(); });
     result_.process_peak_resident = peak_resident();
     note_foreign_load();

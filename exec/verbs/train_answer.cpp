@@ -63,6 +63,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
     answer["validation"]["loss"] = result.validation->loss;
   }
   answer["test_samples"] = result.test_samples;
+  if (result.local_statistics) answer["local_statistics"] = true;
   answer["training_time_ns"] = result.training_time.count();
   answer["wall_time_ns"] = result.wall_time.count();
   if (result.first_step > 0) answer["resumed_from_step"] = result.first_step;
@@ -108,6 +109,9 @@ std::string tell_scores(const TrainResult& result) {
          (result.validation ? ", validation accuracy " + percent(result.validation->accuracy) : "");
 }
 
+constexpr const char* kLocalStatistics =
+    "local statistics: each slice of a micro-batch normalised by its own\n";
+
 std::string tell_watch(const DriftWatch& watch) {
   return "drift: watched in " + std::to_string(watch.windows) + " windows of steps, " +
          std::to_string(watch.excluded) + " left out beside other programs\n";
@@ -127,6 +131,7 @@ std::string print_phases(const TrainResult& result) {
   return (table.rows.empty() ? "" : to_text(table)) + tell_scores(result) + ", training time " +
          fixed(seconds(result.training_time), 2) + " s, state " + hash_text(result.weight_hash) +
          "\n" + (result.cache ? to_text(*result.cache) + "\n" : "") +
+         (result.local_statistics ? kLocalStatistics : "") +
          (result.watch ? tell_watch(*result.watch) : "") +
          (result.regret ? tell_regret(*result.regret) + "\n" : "") +
          (result.foreign_cores

@@ -93,7 +93,8 @@ struct ImportedLayer {
   SamplesPlace samples;
   std::vector<std::string> outputs;
   std::vector<ImportedType> output_types;  // by output
-  bool mixes_samples = false;
+  bool mixes_samples = false;              // in training
+  bool mixes_in_evaluation = false;
   std::vector<ImportedNode> nodes;
   std::optional<std::vector<ImportedNode>> evaluation;  // where it has nodes of its own
 };

@@ -75,8 +75,14 @@ std::shared_ptr<const LayerPrograms> make_programs(const SharedModel& model, std
       LayerPrograms{model, make(layer.nodes, true), std::move(evaluation)});
 }
 
-Tensors run_layer(const LayerPrograms& programs, bool mixes_samples, const LayerCall& call) {
-  if (mixes_samples && call.key.rows) {
+SampleMixing find_mixing(const ImportedLayer& layer) {
+  if (layer.mixes_in_evaluation) return SampleMixing::kAlways;
+  return layer.mixes_samples ? SampleMixing::kInTraining : SampleMixing::kNever;
+}
+
+// Who slices a micro-batch knows which statistics of slices it can take for those of the whole.
+Tensors run_layer(const LayerPrograms& programs, SampleMixing mixing, const LayerCall& call) {
+  if (mixing == SampleMixing::kAlways && call.key.rows) {
     throw InfeasibleError("layer " + std::to_string(call.layer.value) +
                           " cannot work on a slice of a micro-batch, for it mixes samples");
   }
@@ -141,11 +147,11 @@ LayerSpec make_layer(const SharedModel& model, std::size_t index, Randomness ran
   }
   spec.has_seams = programs->training.has_seams() &&
                    (!programs->evaluation || programs->evaluation->has_seams());
-  spec.forward = [programs, mixes = layer.mixes_samples](const LayerCall& call) {
-    return run_layer(*programs, mixes, call);
+  spec.mixes_samples = find_mixing(layer);
+  spec.forward = [programs, mixing = spec.mixes_samples](const LayerCall& call) {
+    return run_layer(*programs, mixing, call);
   };
   spec.varies_in_training = varies_in_training(layer, programs->training);
-  spec.mixes_samples = layer.mixes_samples;
   spec.same_as = find_same(layer.outputs);
   spec.follows_gradients = true;  // any operation may: of two kernels of LSTM, say, one trains
   return spec;

@@ -246,6 +246,8 @@ class GraphReader {
     read_inputs(fields.required("inputs"), layer, defined);
     layer.samples = read_samples_place(fields.required("batch"), layer.inputs.size());
     layer.mixes_samples = fields.required("mixes_samples").boolean();
+    const auto evaluated = fields.optional("mixes_in_evaluation");
+    layer.mixes_in_evaluation = evaluated ? evaluated->boolean() : layer.mixes_samples;
     const std::set<std::string> before = defined;
     layer.nodes = parse_nodes(fields.required("nodes"), defined);
     std::set<std::string> also_defined = defined;

@@ -25,7 +25,8 @@ class Layer:
     outputs: list = field(default_factory=list)
     inputs: list = field(default_factory=list)
     aliases: dict = field(default_factory=dict)
-    mixes_samples: bool = False  # note_mixing (mixing.py) sets it
+    mixes_samples: bool = False  # in training; note_mixing (mixing.py) sets it and the next
+    mixes_in_evaluation: bool = False  # if the nodes are those of training but for their flags
     evaluation: list = field(default_factory=list)  # the nodes in evaluation mode, where they are others
 
     def kept(self, kind: str) -> list:

@@ -3,12 +3,13 @@
 Names and sizes of operations do not tell it: attention, an index or a product of matrices may go over the batch or not.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from .layers import Layer, Layers
-from .operations import mixes_samples, without_dropout
+from .operations import in_evaluation, mixes_samples, without_dropout
 from .program import Node, Size, Value, map_items
 from .sizes import depends_on_batch, evaluate
 
@@ -17,15 +18,21 @@ CLOSE = 1e-3  # of the largest number, for halves of a batch, whose kernels may 
 
 
 def note_mixing(layers: Layers, kept: dict, inputs: tuple) -> None:
-    """Sets `mixes_samples` of each layer. kept: parameters, buffers and constants by Value; inputs: an example batch of the model."""
+    """Sets `mixes_samples` and `mixes_in_evaluation` of each layer. kept: parameters, buffers and constants by Value; inputs: an example batch of the model."""
     count = inputs[0].shape[0]
     made = dict(zip((value for value, _ in layers.layers[0].inputs), inputs))
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for layer in layers.layers:
             taken = {value: made[value] for value, _ in layer.inputs}
-            is_known = _has_outer(layer) or any(mixes_samples(node) for node in layer.nodes)
-            layer.mixes_samples = is_known or _is_seen_to_mix(layer, kept, taken, count)
+            layer.mixes_samples = _mixes(layer, kept, taken, count)
+            evaluating = replace(layer, nodes=[in_evaluation(node) for node in layer.nodes])
+            layer.mixes_in_evaluation = layer.mixes_samples and _mixes(evaluating, kept, taken, count)
             made.update(_run(layer, kept, taken, count))
+
+
+def _mixes(layer: Layer, kept: dict, taken: dict, count: int) -> bool:
+    is_known = _has_outer(layer) or any(mixes_samples(node) for node in layer.nodes)
+    return is_known or _is_seen_to_mix(layer, kept, taken, count)
 
 
 def _has_outer(layer: Layer) -> bool:

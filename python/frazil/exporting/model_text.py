@@ -112,6 +112,8 @@ def _layer(index: int, layer: Layer, places: dict, kept: dict) -> dict:
         "mixes_samples": layer.mixes_samples,
         "nodes": encode_nodes(layer.nodes, name_of),
     }
+    if layer.mixes_samples and not layer.mixes_in_evaluation and not layer.evaluation:
+        encoded["mixes_in_evaluation"] = False
     if layer.evaluation:
         encoded["evaluation"] = encode_nodes(layer.evaluation, name_of)
     return encoded

@@ -1,10 +1,11 @@
 """What the exporter must know of single operations: which draw random numbers, change their operands, or mix samples."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from .program import Value, flatten
+from .program import Node, Value, flatten
 from .refusals import refuse
 from .sizes import depends_on_batch
 
@@ -80,6 +81,16 @@ def is_training(node: Any) -> bool:
     if name == ATTENTION:
         return bool(given("dropout_p"))
     return name in NORMALISATIONS and given("running_mean") is not None and any(given(flag) for flag in TRAINING)
+
+
+def in_evaluation(node: Node) -> Node:
+    """The node as the reader of a file has it in evaluation: a normalisation that is given running statistics takes those."""
+    if base_name(node.operation) not in NORMALISATIONS or not is_training(node):
+        return node
+    names = [formal.name for formal in node.operation._schema.arguments]
+    arguments = [False if name in TRAINING else item for name, item in zip(names, node.arguments)]
+    keywords = {name: False if name in TRAINING else item for name, item in node.keywords.items()}
+    return replace(node, arguments=arguments, keywords=keywords)
 
 
 def without_dropout(operation: Any, arguments: list) -> list:

@@ -173,7 +173,9 @@ RunConfig draw_config(std::uint64_t seed) {
   config.freeze.policy = AlphaFreeze{
       .alpha = fraction(), .start = draw(0, 98), .interval = draw(1, 9), .unit = PaceUnit::kEpochs};
   if (draw(0, 1) == 0) config.message_order = MessageOrder::kAsSent;
-  config.deadline_seconds = std::ldexp(fraction() + 0.1, draw(-900, 29));
+  if (draw(0, 1) == 0) config.reduction = ReductionMode::kFast;
+  config.local_statistics = config.reduction == ReductionMode::kFast && draw(0, 1) == 0;
+  config.deadline_seconds = std::ldexp(fraction() + 0.1, draw(-900, 24));
   if (draw(0, 1) == 0) {
     config.data = {.kind = DataConfig::Kind::kSynthetic,
                    .path = "",
@@ -361,7 +363,7 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
        R"(no keys but "format", "version", "model", "data", "init_from", "optimizer", "epochs", "evaluation_epochs", )"
        R"("batch_size", "batch_growth", "micro_batch_size", "seed", "replan", "freeze", "reduction", )"
-       R"("precision", "message_order", )"
+       R"("local_statistics", "precision", "message_order", )"
        R"("deadline_seconds", "augmentation", "cache", "drift")"},
       {R"("drift": {"kind": "maybe"})", R"(`"maybe"` at $.drift.kind)", R"("off" or "on")"},
       {R"("drift": {"kind": "on", "window_steps": 0})", "`0` at $.drift.window_steps",
@@ -378,6 +380,16 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
     EXPECT_EQ(error_of(with_members(bad.members)),
               "run.json:2: found " + bad.found + ", expected " + bad.expected);
   }
+}
+
+TEST(RunConfig, TakesStatisticsOfSlicesInModeFastAlone) {
+  const RunConfig config = parse(with_members(R"("local_statistics": true, "reduction": "fast")"));
+  EXPECT_TRUE(config.local_statistics);
+  EXPECT_EQ(parse(to_json(config)), config);
+  EXPECT_FALSE(parse(with_members(R"("local_statistics": false)")).local_statistics);
+  EXPECT_EQ(error_of(with_members(R"("local_statistics": true)")),
+            R"(run.json:2: found "local_statistics": true beside "reduction": "exact" at )"
+            R"($.local_statistics, expected false, or "reduction": "fast")");
 }
 
 TEST(RunConfig, WatchesDriftWhereAskedToAndRoundTrips) {

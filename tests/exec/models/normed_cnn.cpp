@@ -86,7 +86,7 @@ LayerSpec make_normed(const std::string& name, int block) {
           .output_bytes_per_sample = {float_bytes(kNormedWidth * kNormedImage * kNormedImage)},
           .varies_in_training = true,
           .statistics = {},
-          .mixes_samples = true};
+          .mixes_samples = SampleMixing::kInTraining};
 }
 
 LayerSpec make_stem(const Eager& eager) {

@@ -134,10 +134,11 @@ TestModel small_vgg_model(const VggConfig& config) {
   return model;
 }
 
-TestModel distilled_vgg_model() {
-  const VggConfig student = small_vgg();
+TestModel distilled_vgg_model(bool student_has_norms) {
+  VggConfig student = small_vgg();
   VggConfig teacher = student;
   teacher.separable = false;
+  student.batch_norm = student_has_norms;
   Distillation networks{.teacher = make_vgg(teacher), .student = make_vgg(student), .blocks = {}};
   networks.blocks = {{"stage1", 2, 2}, {"stage2", 4, 4}, {"head", 5, 5, BlockLoss::kCrossEntropy}};
   TestModel model = small_vgg_model(student);

@@ -47,6 +47,6 @@ TestModel small_cnn_model();
 TestModel small_vgg_model(const VggConfig& config = small_vgg());
 TestModel distillation_model();
 // A plain VGG teaches a separable one, both with norms over the batch.
-TestModel distilled_vgg_model();
+TestModel distilled_vgg_model(bool student_has_norms = true);
 
 }  // namespace frazil

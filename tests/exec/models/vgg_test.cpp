@@ -97,7 +97,8 @@ TEST(Vgg, WithoutNormsNeitherMixesSamplesNorVaries) {
     const ModelSpec model = make_vgg({.separable = true, .batch_norm = batch_norm});
     for (const LayerSpec& layer : model.layers) {
       const bool is_normed = batch_norm && layer.name != "classifier";
-      EXPECT_EQ(layer.mixes_samples, is_normed);
+      EXPECT_EQ(mixes_samples(layer, /*training=*/true), is_normed);
+      EXPECT_FALSE(mixes_samples(layer, /*training=*/false));
       EXPECT_EQ(layer.varies_in_training, is_normed);
       EXPECT_EQ(layer.statistics.empty(), !is_normed);
     }

@@ -241,7 +241,7 @@ TEST(BatchStatistics, AreNoneOfASlice) {
   } catch (const InfeasibleError& error) {
     EXPECT_STREQ(error.what(),
                  "stage 0 shares the samples of a micro-batch among its devices, but layer 0 "
-                 "(stem) mixes them");
+                 "(stem) mixes them in training");
   }
 }
 

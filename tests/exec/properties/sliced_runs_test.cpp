@@ -143,6 +143,19 @@ TEST(SlicedRuns, IsRefusedBeforeTrainingWhereItCannotBe) {
             "pipedream takes no stages on several devices; gpipe, 1f1b, eager-1f1b and zb-h1 do");
 }
 
+TEST(SlicedRuns, RefusesAStudentWithBatchNorm) {
+  const TestModel model = distilled_vgg_model();
+  frazil::Run run(model.spec, undecayed_sgd(0), 7, 2);
+  try {
+    run.transition_to(make_sliced_plan(model, {{{0, 1}}, ScheduleKind::kGpipe}));
+    FAIL() << "nothing was thrown";
+  } catch (const InfeasibleError& error) {
+    EXPECT_STREQ(error.what(),
+                 "stage 0 shares the samples of a micro-batch among its devices, but layer 2 "
+                 "(student.stage1.0) mixes them in training");
+  }
+}
+
 // Slices move like any other state: a run may take them up and leave them again.
 TEST(SlicedRuns, IsTakenUpAndLeftBetweenSteps) {
   const TestModel model = encoder_model();

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tests/exec/models/model_plans.h"
+#include "tests/exec/models/normed_cnn.h"
 #include "tests/exec/support/sliced_runs.h"
 
 namespace frazil {
@@ -65,6 +66,22 @@ TEST(SlicedStage, OfAConvolutionalNetworkTrainsAsOnOneDevice) {
 }
 TEST(SlicedStage, OfATeacherAndItsStudentTrainsAsOnOneDevice) {
   expect_training_of_one_device(distillation_model());
+}
+// The teacher normalises by running statistics, whatever samples a slice has.
+TEST(SlicedStage, OfATeacherWithBatchNormAndAStudentWithoutTrainsAsOnOneDevice) {
+  expect_training_of_one_device(distilled_vgg_model(/*student_has_norms=*/false));
+}
+// Frozen blocks run in evaluation mode.
+TEST(SlicedStage, OfFrozenLayersWithBatchNormTrainsAsOnOneDevice) {
+  const TestModel model = normed_cnn_model();
+  const std::string mask = "000001";
+  for (const auto& devices : sliced_distributions()) {
+    const SlicedForm one{devices, ScheduleKind::kGpipe, 3, mask};
+    SCOPED_TRACE(name_of(one));
+    expect_same_training(train_sliced(model, undecayed_sgd(0), one),
+                         train_sliced(model, undecayed_sgd(0), {{{0}}, one.schedule, 3, mask}),
+                         1e-6);
+  }
 }
 TEST(SlicedStage, OfADecoderWithATiedTableTrainsAsOnOneDevice) {
   expect_training_of_one_device(decoder_model());

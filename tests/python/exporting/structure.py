@@ -119,6 +119,7 @@ class Structure(unittest.TestCase):
         self.assertEqual(set(kinds), {"running_mean", "running_var", "num_batches_tracked"})
         self.assertEqual(len({kinds.count(kind) for kind in set(kinds)}), 1)
         self.assertEqual([layer["name"] for layer in file.layers if layer["mixes_samples"]], ["blocks.0", "blocks.1", "blocks.2"])
+        self.assertEqual([layer["name"] for layer in file.layers if layer.get("mixes_in_evaluation") is False], ["blocks.0", "blocks.1", "blocks.2"])
         counters = [place for place, kind in enumerate(kinds) if kind == "num_batches_tracked"]
         self.assertTrue(all(file.tensors[file.graph["buffers"][place]["tensor"]].dtype is torch.int64 for place in counters))
         listed = [name for layer in file.layers for name in layer["buffers"]]
@@ -150,6 +151,7 @@ class Structure(unittest.TestCase):
                 file = export(Sample(name, Between(middle), (torch.zeros(4, 5),), LABELS, classification))
                 found = [layer["mixes_samples"] for layer in file.layers]
                 self.assertEqual(found, [name in mixing, False])
+                self.assertFalse(any("mixes_in_evaluation" in layer for layer in file.layers), "as in training")
 
     def test_evaluation_is_written_where_it_is_another_program(self):
         for name in samples():

@@ -279,6 +279,28 @@ TEST(LayerProgram, ALayerThatMixesSamplesRefusesASlice) {
   EXPECT_THROW(run_first(make_imported(written.read()), some_input(2), slice), InfeasibleError);
 }
 
+TEST(LayerProgram, ALayerThatMixesSamplesInTrainingAloneTakesASliceInEvaluation) {
+  WrittenModel written = normed_mlp();
+  EXPECT_EQ(make_imported(written.read()).layers[0].mixes_samples, SampleMixing::kAlways);
+  written.graph["layers"][0]["mixes_in_evaluation"] = false;
+  const ModelSpec model = make_imported(written.read());
+  EXPECT_EQ(model.layers[0].mixes_samples, SampleMixing::kInTraining);
+  const Tensors parameters = initial_parameters(model, LayerId{0}, 0);
+  const Tensors running = initial_statistics(model.layers[0]);
+  const auto evaluate = [&](const Tensors& inputs, const RandomKey& key) {
+    const LayerCall call{.layer = LayerId{0},
+                         .parameters = parameters,
+                         .inputs = inputs,
+                         .key = key,
+                         .statistics = &running};
+    return model.layers[0].forward(call).at(0);
+  };
+  RandomKey slice = kKey;
+  slice.rows = SampleRows{.first = 1, .count = 3, .all = 5};
+  const at::Tensor x = some_input(5);
+  EXPECT_TRUE(at::equal(evaluate({x.narrow(0, 1, 3)}, slice), evaluate({x}, kKey).narrow(0, 1, 3)));
+}
+
 TEST(LayerProgram, HandsOutTheStatisticsOfItsSamplesInTraining) {
   const ModelSpec model = make_imported(normed_mlp().read());
   const LayerSpec& layer = model.layers[0];
