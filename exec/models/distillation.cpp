@@ -82,6 +82,7 @@ LayerSpec make_teacher_layer(LayerSpec layer) {
   layer.loss = {};
   layer.count_labels = {};
   layer.statistics.clear();
+  layer.moved = {};
   layer.varies_in_training = false;
   layer.forward = [own, place_of, counters,
                    plain = std::move(layer.forward)](const LayerCall& call) {

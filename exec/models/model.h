@@ -76,6 +76,13 @@ struct LayerCall {
   Tensors* batch_statistics = nullptr;
 };
 
+// What of a layer one step moves. What it does not move keeps its bits, and so do its moments in
+// the optimizer, as PyTorch's optimizers leave a parameter whose gradient is None.
+struct MovedParts {
+  std::vector<bool> parameters;  // by trainable parameter
+  std::vector<bool> statistics;
+};
+
 struct LayerSpec {
   std::string name;
   BlockId block;
@@ -101,6 +108,12 @@ struct LayerSpec {
   // puts out is cached only while its block is frozen.
   bool varies_in_training = false;
   std::vector<StatisticSpec> statistics = {};
+  // Returns what the step of this key moves; empty: a step moves all of the layer. Every device
+  // that owns the layer asks with the parameters that it holds when the step's gradients are there.
+  // The micro-batch of the key says nothing. The statistics of what does not move are undefined in
+  // LayerCall::batch_statistics.
+  std::function<MovedParts(LayerId layer, const Tensors& parameters, const RandomKey& key)> moved =
+      {};
   // True if an output may depend on other samples than its own, so that no slice of a micro-batch
   // has what the whole one has.
   bool mixes_samples = false;

@@ -3,8 +3,9 @@
 // micro-batches are folded in, in the order of micro-batches, as old * (1 - momentum) + new *
 // momentum in float32. Every owner of a layer does so with all of them, each owner handing the
 // others those of its own micro-batches, so that owners keep equal bits and these do not depend on
-// the plan. What is handed on is small (two numbers of a channel for each micro-batch) and left out
-// of the simulator's messages, as are the norms of clipping.
+// the plan. Statistics that a step does not move (LayerSpec::moved) stay as they are. What is
+// handed on is small (two numbers of a channel for each micro-batch) and left out of the
+// simulator's messages, as are the norms of clipping.
 
 #include <cstdint>
 #include <map>
@@ -28,8 +29,8 @@ class BatchStatistics {
   BatchStatistics(const ModelSpec& model, const StepProgram& program, DeviceId device,
                   DeviceState& state, Communicator& communicator);
 
-  // Begins a step, in which nothing has come yet.
-  void begin(Step step);
+  // Begins the step of this key, in which nothing has come yet.
+  void begin(const RandomKey& key);
   // Takes those of a micro-batch, which a forward in training has handed out
   // (LayerCall::batch_statistics).
   void add(LayerId layer, MicroBatchId micro_batch, Tensors statistics);
@@ -52,6 +53,7 @@ class BatchStatistics {
   std::vector<MicroBatchId> micro_batches(LayerId layer, DeviceId device) const;
   at::Tensor pack(const Peer& peer) const;
   void unpack(const Peer& peer, const at::Tensor& packed);
+  std::vector<bool> find_moved(LayerId layer) const;
   void fold_layer(LayerId layer);
 
   const ModelSpec& model_;
@@ -61,7 +63,7 @@ class BatchStatistics {
   Communicator& communicator_;
   std::vector<LayerId> layers_;  // that this device owns and that keep statistics
   std::vector<Peer> peers_;      // ascending
-  Step step_ = 0;
+  RandomKey key_;
   bool is_shared_ = false;
   std::map<LayerId, std::map<MicroBatchId, Tensors>> found_;
 };
