@@ -30,6 +30,8 @@ set(thorough
   exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
   exec_devices_tests/WorkersDeathTest
   exec_links_tests/Join
+  exec_models_tests/Gates.GiveEveryBlockOfAStageTheGradientOfItsOwnLoss
+  exec_models_tests/Gates.GiveTheGradientOfTheWholeNetworkToEveryCell
   exec_models_tests/Vgg.TrainsToTheBitsOfAPlainProgramAndItsRunningStatistics
   exec_nccl_tests/GpusOverNccl
   exec_nccl_tests/OverNcclRuns
@@ -76,6 +78,7 @@ set(thorough
   exec_properties_tests/SmallVgg
   exec_properties_tests/Staircase
   exec_properties_tests/StepWindows
+  exec_properties_tests/Supernet
   exec_properties_tests/TwoDevicePlans
   exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
   exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
@@ -117,6 +120,7 @@ set(thorough
   exec_verbs_tests/LimitedRuns
   exec_verbs_tests/PlannedRuns
   exec_verbs_tests/RefusedResume
+  exec_verbs_tests/SupernetRuns
   exec_verbs_tests/ToldVerbs
   planner_bounds_tests/OrderBound
   planner_bounds_tests/StageLimits

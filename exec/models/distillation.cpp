@@ -82,6 +82,7 @@ LayerSpec make_teacher_layer(LayerSpec layer) {
   layer.loss = {};
   layer.count_labels = {};
   layer.statistics.clear();
+  layer.moved = {};
   layer.varies_in_training = false;
   if (!mixes_samples(layer, /*training=*/false)) layer.mixes_samples = SampleMixing::kNever;
   layer.forward = [own, place_of, counters,

@@ -66,6 +66,7 @@ LayerGraph::Seam LayerGraph::seam_of(const at::Tensor& tensor) {
 
 void LayerGraph::add_loss(const at::Tensor& loss) {
   ENSURE(loss.dim() == 0, "a loss is one number");
+  if (!loss.requires_grad()) return;
   roots_.push_back(seam_of(loss));
 }
 
@@ -79,6 +80,7 @@ void LayerGraph::set_root_gradients(const Tensors& gradients) {
   }
 }
 
+// A step may move nothing of a layer, whose outputs then depend on no leaf: there are no roots.
 Tensors LayerGraph::run(const std::vector<Seam>& roots, const Tensors& leaves,
                         const std::vector<Seam>& seams, bool keeps) {
   edge_list from;
@@ -88,12 +90,15 @@ Tensors LayerGraph::run(const std::vector<Seam>& roots, const Tensors& leaves,
     from.emplace_back(root.node, root.output);
     gradients.push_back(root.gradient);
   }
-  ENSURE(!from.empty(), "a backward begins with a gradient");
+  ENSURE(roots.empty() || !from.empty(), "a backward begins with a gradient");
   edge_list to;
   for (const at::Tensor& leaf : leaves) to.push_back(torch::autograd::impl::gradient_edge(leaf));
   for (const Seam& seam : seams) to.emplace_back(seam.node, seam.output);
-  Tensors found = torch::autograd::Engine::get_default_engine().execute(
-      from, gradients, keeps, /*create_graph=*/false, /*accumulate_grad=*/false, to);
+  Tensors found(to.size());
+  if (!from.empty()) {
+    found = torch::autograd::Engine::get_default_engine().execute(
+        from, gradients, keeps, /*create_graph=*/false, /*accumulate_grad=*/false, to);
+  }
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (!found[i].defined()) found[i] = at::zeros_like(leaves[i]);
   }
@@ -167,6 +172,9 @@ Tensors LayerGraph::backward_weight() {
       gradient = std::move(found[i]);
     }
     operation = Seam();
+  }
+  for (std::size_t p = 0; p < gradients.size(); ++p) {
+    if (!gradients[p].defined()) gradients[p] = at::zeros_like(parameters_[p]);
   }
   return gradients;
 }

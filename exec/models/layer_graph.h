@@ -38,12 +38,15 @@ class LayerGraph {
   LayerId layer() const { return layer_; }
   // Hands out the outputs, undetached. The graph itself keeps what it needs of them.
   Tensors take_outputs() { return std::move(outputs_); }
-  // Adds a loss made of the outputs; its gradient is 1.
+  // Adds a loss made of the outputs; its gradient is 1. One that nothing can learn from, because
+  // the step moves nothing of the layer (LayerSpec::moved), has none.
   void add_loss(const at::Tensor& loss);
 
   struct Gradients {
-    Tensors inputs;   // by input; undefined where none is wanted
-    Tensors weights;  // by parameter that requires grad; empty where none are wanted
+    Tensors inputs;  // by input; undefined where none is wanted
+    // By parameter that requires grad, zeros where no gradient reaches it; empty where none are
+    // wanted.
+    Tensors weights;
   };
   // Compute the gradients of B, I and W. Each may be asked for once: B, or I and then W.
   // `gradients`: by output, undefined where none comes.

@@ -81,6 +81,13 @@ struct LayerCall {
 // evaluation does not read.
 enum class SampleMixing { kNever, kInTraining, kAlways };
 
+// What of a layer one step moves. What it does not move keeps its bits, and so do its moments in
+// the optimizer, as PyTorch's optimizers leave a parameter whose gradient is None.
+struct MovedParts {
+  std::vector<bool> parameters;  // by trainable parameter
+  std::vector<bool> statistics;
+};
+
 struct LayerSpec {
   std::string name;
   BlockId block;
@@ -106,6 +113,12 @@ struct LayerSpec {
   // puts out is cached only while its block is frozen.
   bool varies_in_training = false;
   std::vector<StatisticSpec> statistics = {};
+  // Returns what the step of this key moves; empty: a step moves all of the layer. Every device
+  // that owns the layer asks with the parameters that it holds when the step's gradients are there.
+  // The micro-batch of the key says nothing. The statistics of what does not move are undefined in
+  // LayerCall::batch_statistics.
+  std::function<MovedParts(LayerId layer, const Tensors& parameters, const RandomKey& key)> moved =
+      {};
   SampleMixing mixes_samples = SampleMixing::kNever;
   // True if the kernels of a forward may depend on whether gradients are wanted, as those of
   // recurrent layers do. One that keeps nothing, because it will be run again, then runs as the one

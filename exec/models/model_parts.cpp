@@ -22,4 +22,18 @@ at::Tensor class_loss(const Tensors& outputs, const at::Tensor& labels) {
   return at::cross_entropy_loss(outputs.at(0), labels);
 }
 
+LayerSpec make_pooled_classifier(BlockId block, std::int64_t in, std::int64_t classes) {
+  return {.name = "classifier",
+          .block = block,
+          .parameters = {linear_weight("classifier", classes, in),
+                         linear_bias("classifier", classes, in)},
+          .forward = [](const LayerCall& call) -> Tensors {
+            const ParametricOperations with(call.parameters, call.operations);
+            return {with.linear(call.inputs.at(0).mean({2, 3}), 0, 1)};
+          },
+          .output_bytes_per_sample = {float_bytes(classes)},
+          .narrow_outputs = {0},
+          .loss = class_loss};
+}
+
 }  // namespace frazil

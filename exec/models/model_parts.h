@@ -1,6 +1,7 @@
 #pragma once
 // What several of the built-in models are put together of.
 
+#include <cstdint>
 #include <functional>
 
 #include "exec/models/model.h"
@@ -22,5 +23,9 @@ void stack_blocks(ModelSpec& model, int blocks, TransformerLayers layers);
 
 // The loss of a classifier is the mean cross entropy of its logits, [n, classes].
 at::Tensor class_loss(const Tensors& outputs, const at::Tensor& labels);
+
+// Returns the layer "classifier", with that loss: the mean over the pixels of each of `in`
+// channels, and a linear map. It reads [n, in, side, side].
+LayerSpec make_pooled_classifier(BlockId block, std::int64_t in, std::int64_t classes);
 
 }  // namespace frazil

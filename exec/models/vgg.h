@@ -14,11 +14,9 @@
 // the last. So two of these networks with equal images and widths put out equal shapes stage by
 // stage, whatever is inside them: one can teach the other, block by block.
 //
-// With `batch_norm` a norm stands between each convolution and its ReLU, which so has no bias. It
-// is PyTorch's BatchNorm2d: a mean and a variance that training folds in with a momentum of 0.1
-// (the variance without bias), and an epsilon of 1e-5. Names are those of a module that has its
-// norm as "norm", as "stage2.0.pointwise.norm.running_var". The samples' input is
-// [n, channels, image, image] float32.
+// With `batch_norm` a norm stands between each convolution and its ReLU, which so has no bias
+// (exec/models/normed_convolution.h); its names are as "stage2.0.pointwise.norm.running_var". The
+// samples' input is [n, channels, image, image] float32.
 
 #include <vector>
 

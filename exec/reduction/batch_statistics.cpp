@@ -80,8 +80,8 @@ BatchStatistics::BatchStatistics(const ModelSpec& model, const StepProgram& prog
   for (auto& [peer, layers] : shared) peers_.push_back({peer, std::move(layers)});
 }
 
-void BatchStatistics::begin(Step step) {
-  step_ = step;
+void BatchStatistics::begin(const RandomKey& key) {
+  key_ = key;
   is_shared_ = false;
   found_.clear();
 }
@@ -119,11 +119,13 @@ void BatchStatistics::unpack(const Peer& peer, const at::Tensor& packed) {
   std::int64_t next = 0;
   for (const LayerId layer : peer.layers) {
     const Tensors& running = state_.at(layer).statistics;
+    const std::vector<bool> moved = find_moved(layer);
     for (const MicroBatchId micro_batch : micro_batches(layer, peer.device)) {
       Tensors& statistics = found_[layer][micro_batch][peer.device];
-      for (const at::Tensor& like : running) {
+      for (std::size_t s = 0; s < running.size(); ++s) {
+        const at::Tensor& like = running[s];
         at::Tensor& statistic = statistics.emplace_back();
-        if (is_counter(like)) continue;
+        if (is_counter(like) || !moved[s]) continue;
         statistic = packed.narrow(0, next, like.numel()).view(like.sizes());
         next += like.numel();
       }
@@ -135,7 +137,7 @@ void BatchStatistics::unpack(const Peer& peer, const at::Tensor& packed) {
 void BatchStatistics::share() {
   if (std::exchange(is_shared_, true)) return;
   const c10::NoGradGuard no_grad;
-  const Tag tag{.kind = MessageKind::kStatistics, .step = step_};
+  const Tag tag{.kind = MessageKind::kStatistics, .step = key_.step};
   for (const Peer& peer : peers_) communicator_.send(peer.device.value, tag, {pack(peer)});
   for (const Peer& peer : peers_) {
     unpack(peer, communicator_.receive(peer.device.value, tag).at(0));
@@ -162,12 +164,20 @@ std::vector<StagePart> BatchStatistics::find_parts_of(LayerId layer,
   fail_ensure(__FILE__, __LINE__, "a micro-batch of no pipeline");
 }
 
+std::vector<bool> BatchStatistics::find_moved(LayerId layer) const {
+  const LayerSpec& spec = model_.layers[layer.index()];
+  if (!spec.moved) return std::vector<bool>(spec.statistics.size(), true);
+  return spec.moved(layer, state_.at(layer).parameters, key_).statistics;
+}
+
 void BatchStatistics::fold_layer(LayerId layer) {
   const auto& found = found_[layer];
   ENSURE(static_cast<int>(found.size()) == program_.plan.micro_batches(),
          "statistics of every micro-batch");
   const std::vector<StatisticSpec>& specs = model_.layers[layer.index()].statistics;
+  const std::vector<bool> moved = find_moved(layer);
   for (std::size_t s = 0; s < specs.size(); ++s) {
+    if (!moved[s]) continue;
     at::Tensor& running = state_.at(layer).statistics.at(s);
     if (is_counter(running)) {
       running.add_(static_cast<std::int64_t>(found.size()));

@@ -3,8 +3,9 @@
 // micro-batches are folded in, in the order of micro-batches, as old * (1 - momentum) + new *
 // momentum in float32. Every owner of a layer does so with all of them, each owner handing the
 // others those of its own micro-batches, so that owners keep equal bits and these do not depend on
-// the plan. What is handed on is small (two numbers of a channel for each micro-batch) and left out
-// of the simulator's messages, as are the norms of clipping.
+// the plan. Statistics that a step does not move (LayerSpec::moved) stay as they are. What is
+// handed on is small (two numbers of a channel for each micro-batch) and left out of the
+// simulator's messages, as are the norms of clipping.
 //
 // Where a stage slices micro-batches by samples and each slice normalises by its own statistics
 // (exec/models/local_statistics.h), those of a micro-batch are the mean over its slices, weighted
@@ -34,8 +35,8 @@ class BatchStatistics {
   BatchStatistics(const ModelSpec& model, const StepProgram& program, DeviceId device,
                   DeviceState& state, Communicator& communicator);
 
-  // Begins a step, in which nothing has come yet.
-  void begin(Step step);
+  // Begins the step of this key, in which nothing has come yet.
+  void begin(const RandomKey& key);
   // Takes those of this device's part of a micro-batch, which a forward in training has handed out
   // (LayerCall::batch_statistics).
   void add(LayerId layer, MicroBatchId micro_batch, Tensors statistics);
@@ -58,6 +59,7 @@ class BatchStatistics {
   std::vector<MicroBatchId> micro_batches(LayerId layer, DeviceId device) const;
   at::Tensor pack(const Peer& peer) const;
   void unpack(const Peer& peer, const at::Tensor& packed);
+  std::vector<bool> find_moved(LayerId layer) const;
   void fold_layer(LayerId layer);
   // Returns the parts that the layer's stage makes of a micro-batch, in the order of slices.
   std::vector<StagePart> find_parts_of(LayerId layer, MicroBatchId micro_batch) const;
@@ -69,7 +71,7 @@ class BatchStatistics {
   Communicator& communicator_;
   std::vector<LayerId> layers_;  // that this device owns and that keep statistics
   std::vector<Peer> peers_;      // ascending
-  Step step_ = 0;
+  RandomKey key_;
   bool is_shared_ = false;
   // By layer, micro-batch and the device that works on a part of it.
   std::map<LayerId, std::map<MicroBatchId, std::map<DeviceId, Tensors>>> found_;

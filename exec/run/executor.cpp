@@ -108,7 +108,7 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
   action_ = nullptr;
   try {
     gradients_.begin(input.step);
-    statistics_.begin(input.step);
+    statistics_.begin({.seed = input.seed, .step = input.step, .micro_batch = {}});
     has_voted_ = false;
     recorder_.begin_step();
     if (measurement_.memory) begin_memory();

@@ -74,6 +74,7 @@ class Executor {
   void begin_memory();
   void update(const Action& action);
   void update_weights(LayerId layer, Tensors gradients);
+  std::vector<bool> find_moved(LayerId layer, const Tensors& parameters) const;
   double rate_of(LayerId layer) const;
   StageRunner& runner(const Action& action);
   Tag tag_of(const Message& message) const;

@@ -56,6 +56,14 @@ double Executor::rate_of(LayerId layer) const {
   return input_.learning_rate * input_.rate_factors[model_.layers[layer.index()].block.index()];
 }
 
+std::vector<bool> Executor::find_moved(LayerId layer, const Tensors& parameters) const {
+  const LayerSpec& spec = model_.layers[layer.index()];
+  if (!spec.moved) return {};
+  return spec
+      .moved(layer, parameters, {.seed = input_.seed, .step = input_.step, .micro_batch = {}})
+      .parameters;
+}
+
 void Executor::update_weights(LayerId layer, Tensors gradients) {
   const SteadyTime start = recorder_.now();
   for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
@@ -74,7 +82,8 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
   }
   const auto rules = rules_.find(layer);
   update_layer(state, gradients, optimizer_, rate_of(layer),
-               rules == rules_.end() ? std::vector<ParameterRule>{} : rules->second);
+               rules == rules_.end() ? std::vector<ParameterRule>{} : rules->second,
+               find_moved(layer, state.parameters));
   if (input_.updates != nullptr) ++(*input_.updates)[layer];
   const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
   recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);

@@ -31,9 +31,10 @@ void make_moments(LayerState& state, const Tensors& parameters, const OptimizerC
 // A fused kernel works value by value, so parameters have the same bits in whichever call.
 std::vector<Bundle> make_bundles(const LayerState& state, const Tensors& parameters,
                                  const Tensors& gradients, const std::vector<ParameterRule>& rules,
-                                 const ParameterRule& rule_of_all) {
+                                 const ParameterRule& rule_of_all, const std::vector<bool>& moved) {
   std::vector<Bundle> bundles;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (!moved.empty() && !moved[p]) continue;
     const ParameterRule& rule = rules.empty() ? rule_of_all : rules[p];
     auto bundle = std::find_if(bundles.begin(), bundles.end(),
                                [&](const Bundle& some) { return some.rule == rule; });
@@ -66,16 +67,17 @@ void update_sgd(const Bundle& bundle, const OptimizerConfig& config, double rate
 
 void update_layer(LayerState& state, const std::vector<at::Tensor>& gradients,
                   const OptimizerConfig& config, double learning_rate,
-                  const std::vector<ParameterRule>& rules) {
+                  const std::vector<ParameterRule>& rules, const std::vector<bool>& moved) {
   Tensors parameters = trainable_parameters(state);
   ENSURE(gradients.size() == parameters.size(), "one gradient per trainable parameter");
   ENSURE(rules.empty() || rules.size() == parameters.size(), "one rule per trainable parameter");
+  ENSURE(moved.empty() || moved.size() == parameters.size(), "a word on each parameter");
   const c10::NoGradGuard no_grad;
   for (at::Tensor& parameter : parameters) parameter = parameter.detach();
   const bool first = state.first_moment.empty();
   make_moments(state, parameters, config);
-  for (const Bundle& bundle :
-       make_bundles(state, parameters, gradients, rules, {.weight_decay = config.weight_decay})) {
+  for (const Bundle& bundle : make_bundles(state, parameters, gradients, rules,
+                                           {.weight_decay = config.weight_decay}, moved)) {
     const double rate = learning_rate * bundle.rule.learning_rate_scale;
     switch (config.kind) {
       case OptimizerConfig::Kind::kAdamW:

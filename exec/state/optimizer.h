@@ -36,11 +36,13 @@ struct OptimizerConfig {
 
 // Updates a layer. `gradients[i]` belongs to the i-th trainable parameter, same shape, contiguous;
 // gradients may be overwritten. `rules` has one rule for each of them, as find_rules() gives them;
-// if it is empty, config.weight_decay and the plain rate apply to all. Requires: the layer is
-// active.
+// if it is empty, config.weight_decay and the plain rate apply to all. `moved` says which of them
+// the step moves (LayerSpec::moved), all if it is empty; the others keep value and moments. The
+// bias correction of AdamW goes by the updates of the layer. Requires: the layer is active.
 void update_layer(LayerState& state, const std::vector<at::Tensor>& gradients,
                   const OptimizerConfig& config, double learning_rate,
-                  const std::vector<ParameterRule>& rules = {});
+                  const std::vector<ParameterRule>& rules = {},
+                  const std::vector<bool>& moved = {});
 
 // Returns the bytes of optimizer state per byte of trainable parameters: 2 for AdamW, 1 for SGD
 // with momentum, else 0.

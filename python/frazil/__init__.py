@@ -10,6 +10,7 @@ from typing import Any
 
 from .answers import Comparison, GraphCut, HeldPlan, PlannerComparison, PlanStep, RankedPlan, Ranking, Trajectory, WhatIf
 from .dataset import export_data
+from .derived import derive_network
 from .errors import ExportRefused, FrazilError, NotFeasible
 from .predictions import export_predictions
 from .questions import ask, plan, simulate
@@ -38,6 +39,7 @@ __all__ = [
     "WhatIf",
     "__version__",
     "ask",
+    "derive_network",
     "export_data",
     "export_predictions",
     "load_weights",

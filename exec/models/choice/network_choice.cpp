@@ -68,6 +68,47 @@ Members members_of(const VggConfig& model) {
           {"classes", std::to_string(model.classes)}};
 }
 
+Members members_of(const MobilenetShape& shape) {
+  return {{"image", std::to_string(shape.image)},
+          {"channels", std::to_string(shape.channels)},
+          {"stem", std::to_string(shape.stem)},
+          {"stem_stride", std::to_string(shape.stem_stride)},
+          {"widths", list_text(shape.widths)},
+          {"cells", list_text(shape.cells)},
+          {"strides", list_text(shape.strides)},
+          {"head", std::to_string(shape.head)},
+          {"batch_norm", shape.batch_norm ? "true" : "false"},
+          {"classes", std::to_string(shape.classes)}};
+}
+
+std::string operations_text(const std::vector<std::vector<CellOperation>>& operations) {
+  std::string text;
+  for (const std::vector<CellOperation>& stage : operations) {
+    std::string names;
+    for (const CellOperation operation : stage) {
+      names += (names.empty() ? "" : ", ") +
+               json_string(kCellOperations.at(static_cast<std::size_t>(operation)));
+    }
+    text += (text.empty() ? "[" : ", [") + names + "]";
+  }
+  return "[" + text + "]";
+}
+
+Members members_of(const MobilenetConfig& model) {
+  Members members = members_of(model.shape);
+  if (!model.operations.empty()) {
+    members.emplace_back("operations", operations_text(model.operations));
+  }
+  return members;
+}
+
+Members members_of(const SupernetConfig& model) {
+  Members members = members_of(model.shape);
+  members.emplace_back("architecture_every", std::to_string(model.architecture_every));
+  members.emplace_back("architecture_from", std::to_string(model.architecture_from));
+  return members;
+}
+
 Members members_of(const FileModel& model) { return {{"path", json_string(model.path)}}; }
 
 int blocks_of(const VitConfig& model) { return model.blocks + kFirstAndHead; }
@@ -77,6 +118,12 @@ int blocks_of(const EncoderConfig& model) { return model.blocks + kFirstAndHead;
 int blocks_of(const CnnConfig& model) { return 4 + 2 * model.units; }
 int blocks_of(const MlpConfig& model) { return static_cast<int>(model.widths.size()) + 1; }
 int blocks_of(const VggConfig& model) { return static_cast<int>(model.widths.size()) + 1; }
+int blocks_of(const MobilenetConfig& model) {
+  return static_cast<int>(model.shape.widths.size()) + 1;
+}
+int blocks_of(const SupernetConfig& model) {
+  return static_cast<int>(model.shape.widths.size()) + 1;
+}
 int blocks_of(const FileModel& model) { return static_cast<int>(model.file->graph.blocks.size()); }
 
 SampleForm form_of(const VitConfig& model) {
@@ -109,6 +156,14 @@ SampleForm form_of(const VggConfig& model) {
   return image_form(model.channels, model.image, model.classes);
 }
 
+SampleForm form_of(const MobilenetConfig& model) {
+  return image_form(model.shape.channels, model.shape.image, model.shape.classes);
+}
+
+SampleForm form_of(const SupernetConfig& model) {
+  return image_form(model.shape.channels, model.shape.image, model.shape.classes);
+}
+
 SampleForm form_of(const FileModel& model) { return sample_form(model.file->graph); }
 
 ModelSpec make(const VitConfig& model) { return make_vit(model); }
@@ -117,6 +172,8 @@ ModelSpec make(const EncoderConfig& model) { return make_encoder(model); }
 ModelSpec make(const CnnConfig& model) { return make_cnn(model); }
 ModelSpec make(const MlpConfig& model) { return make_mlp(model); }
 ModelSpec make(const VggConfig& model) { return make_vgg(model); }
+ModelSpec make(const MobilenetConfig& model) { return make_mobilenet(model); }
+ModelSpec make(const SupernetConfig& model) { return make_supernet(model); }
 ModelSpec make(const FileModel& model) { return make_imported(model.file); }
 
 using ByLayer = std::vector<const Tensors*>;

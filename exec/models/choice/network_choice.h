@@ -8,6 +8,9 @@
 //   cnn      convolutional network with skips (exec/models/cnn.h)
 //   mlp      perceptron of several layers (exec/models/mlp.h)
 //   vgg      convolutions in stages, plain or depthwise separable (exec/models/vgg.h)
+//   mobilenet, supernet
+//            cells in stages (exec/models/mobilenet/mobilenet.h), and such a network that holds all
+//            operations that its cells could have (exec/models/mobilenet/supernet.h)
 //   file     what frazil.export_model wrote in Python (exec/models/imported/file_model.h)
 //
 // A new kind is a struct of settings with defaults, an alternative of NetworkChoice, a name in
@@ -31,6 +34,8 @@
 #include "exec/models/encoder.h"
 #include "exec/models/imported/file_model.h"
 #include "exec/models/mlp.h"
+#include "exec/models/mobilenet/mobilenet.h"
+#include "exec/models/mobilenet/supernet.h"
 #include "exec/models/model.h"
 #include "exec/models/named_tensor.h"
 #include "exec/models/vgg.h"
@@ -42,11 +47,11 @@ namespace frazil {
 class JsonFields;
 
 using NetworkChoice = std::variant<VitConfig, DecoderConfig, EncoderConfig, CnnConfig, MlpConfig,
-                                   VggConfig, FileModel>;
+                                   VggConfig, MobilenetConfig, SupernetConfig, FileModel>;
 
 // The names by alternative.
-inline constexpr std::array<std::string_view, 7> kNetworkKinds{"vit", "decoder", "encoder", "cnn",
-                                                               "mlp", "vgg",     "file"};
+inline constexpr std::array<std::string_view, 9> kNetworkKinds{
+    "vit", "decoder", "encoder", "cnn", "mlp", "vgg", "mobilenet", "supernet", "file"};
 
 // Parses the keys of the network of this kind, a place in kNetworkKinds. A model file's path is
 // taken from `folder`. Throws InputError for what cannot be made: a dim that heads do not divide, a

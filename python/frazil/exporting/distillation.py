@@ -10,8 +10,8 @@ from typing import Any, Iterator, Union
 
 import torch
 
-from ..errors import bad_input
 from ..output_path import check_output
+from ..run_file import read_run, write_json
 from .export_model import export_model
 from .refusals import refuse
 from .tensor_file import read_tensors, write_tensors
@@ -45,7 +45,7 @@ def export_distillation(
     """
     folder, names = Path(folder), _list_pairs(blocks)
     places = [check_output(folder / name) for name in (TEACHER + SUFFIX, STUDENT + SUFFIX, WEIGHTS)]
-    configuration = None if run is None else _read_run(check_output(run))
+    configuration = None if run is None else read_run(check_output(run))
     with tempfile.TemporaryDirectory(dir=folder, prefix=".frazil-") as name:
         made = [Path(name) / place.name for place in places]
         with _trainable(teacher):
@@ -57,7 +57,7 @@ def export_distillation(
             os.replace(path, place)
     model = _describe(places, pairs, folder if run is None else Path(run).parent)
     if configuration is not None:
-        _write_run(Path(run), {**configuration, "model": model})
+        write_json(run, {**configuration, "model": model})
     return model
 
 
@@ -203,24 +203,3 @@ def _describe(places: list, pairs: list, base: Path) -> dict:
         "student": {"kind": "file", "path": student},
         "blocks": [{"teacher": ours, "student": theirs} for ours, theirs in pairs],
     }
-
-
-def _read_run(path: Path) -> dict:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise bad_input(path, (error.strerror or str(error)).lower(), "a run configuration") from None
-    except ValueError as error:
-        raise bad_input(path, f"no JSON ({error})", "a run configuration") from None
-    if not isinstance(found, dict) or found.get("format") != "frazil.run":
-        raise bad_input(path, "another file", 'a run configuration ("format": "frazil.run")')
-    return found
-
-
-def _write_run(path: Path, configuration: dict) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(json.dumps(configuration, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -29,6 +30,18 @@ Tensors read_edges(const ModelSpec& model, LayerId layer, const std::vector<Tens
     }
   }
   return reads_samples ? samples : read;
+}
+
+// Returns whether a layer depends on a parameter that trains, its own or that of a layer before.
+bool depends_on_trained(const ModelSpec& model, LayerId layer, const Tensors& own,
+                        const std::vector<bool>& depends) {
+  const bool has_own = std::any_of(own.begin(), own.end(), [](const at::Tensor& parameter) {
+    return parameter.requires_grad();
+  });
+  return has_own || std::any_of(model.edges.begin(), model.edges.end(), [&](const ModelEdge& edge) {
+           return edge.to == layer && edge.kind == EdgeKind::kGradient &&
+                  depends[edge.from.index()];
+         });
 }
 
 at::Tensor add_defined(const at::Tensor& a, const at::Tensor& b) {
@@ -106,7 +119,8 @@ Differentiated differentiate(const ModelSpec& model, const LayerTensors& paramet
                              Precision precision, const std::string& mask) {
   std::optional<PlainAutocast> autocast(std::in_place, precision);
   std::vector<Tensors> outputs;
-  Tensors losses;  // losses that something can learn from
+  Tensors losses;  // losses that something learns from in this step
+  std::vector<bool> depends;
   Tensors trained;
   Differentiated result;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
@@ -122,11 +136,11 @@ Differentiated differentiate(const ModelSpec& model, const LayerTensors& paramet
     const Tensors statistics = initial_statistics(layer);
     outputs.push_back(
         layer.forward({LayerId{l}, parameters[l], read, key, trains, nullptr, &statistics}));
-    if (!layer.loss) continue;
+    depends.push_back(depends_on_trained(model, LayerId{l}, parameters[l], depends));
+    if (!layer.loss || !depends[l]) continue;
     const at::Tensor loss = layer.loss(outputs.back(), samples.labels) * scale;
-    if (!loss.requires_grad()) continue;
     result.losses.push_back(loss.item<double>());
-    losses.push_back(loss);
+    if (loss.requires_grad()) losses.push_back(loss);
   }
   autocast.reset();
   const Tensors found = torch::autograd::grad(losses, trained, {}, /*retain_graph=*/std::nullopt,

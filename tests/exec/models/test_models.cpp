@@ -15,6 +15,25 @@ at::Tensor draw_mask(const EncoderConfig& c, std::int64_t n, at::Generator& gene
   return at::arange(c.tokens, at::kLong).unsqueeze(0).lt(lengths).to(at::kLong).contiguous();
 }
 
+using DrawSamples = std::function<std::vector<Samples>(const StepShape&)>;
+
+DrawSamples draw_images(int channels, int image, int classes) {
+  return [channels, image, classes](const StepShape& shape) {
+    return draw_micro_batches(shape, [&](at::Generator& generator, std::int64_t n) {
+      return Samples{{draw_normal({n, channels, image, image}, generator)},
+                     draw_integers({n}, classes, generator)};
+    });
+  };
+}
+
+void lift_norms(ModelSpec& model) {
+  for (LayerSpec& layer : model.layers) {
+    for (ParameterSpec& parameter : layer.parameters) {
+      if (parameter.name.ends_with(".norm.bias")) parameter.constant = 0.1;
+    }
+  }
+}
+
 }  // namespace
 
 DecoderConfig small_decoder() {
@@ -55,6 +74,24 @@ VggConfig small_vgg() {
           .separable = true,
           .batch_norm = true,
           .classes = 5};
+}
+
+MobilenetConfig small_mobilenet() {
+  using Operation = CellOperation;
+  return {.shape = {.image = 5,
+                    .channels = 2,
+                    .stem = 4,
+                    .widths = {4, 6},
+                    .cells = {2, 2},
+                    .strides = {1, 2},
+                    .head = 8,
+                    .classes = 5},
+          .operations = {{Operation::kKernel5Expand3, Operation::kZero},
+                         {Operation::kKernel3Expand6, Operation::kKernel7Expand3}}};
+}
+
+SupernetConfig small_supernet() {
+  return {.shape = small_mobilenet().shape, .architecture_every = 1, .architecture_from = 1};
 }
 
 TestModel encoder_model(const EncoderConfig& c) {
@@ -107,29 +144,15 @@ TestModel uneven_mlp_model() {
 TestModel small_cnn_model() {
   const CnnConfig config = small_cnn();
   TestModel model{.spec = make_cnn(config), .samples = {}, .mask = {}};
-  model.samples = [config](const StepShape& shape) {
-    return draw_micro_batches(shape, [&config](at::Generator& generator, std::int64_t n) {
-      return Samples{{draw_normal({n, config.channels, config.image, config.image}, generator)},
-                     draw_integers({n}, config.classes, generator)};
-    });
-  };
+  model.samples = draw_images(config.channels, config.image, config.classes);
   model.mask = all_active(model.spec);
   return model;
 }
 
 TestModel small_vgg_model(const VggConfig& config) {
   TestModel model{.spec = make_vgg(config), .samples = {}, .mask = {}};
-  for (LayerSpec& layer : model.spec.layers) {
-    for (ParameterSpec& parameter : layer.parameters) {
-      if (parameter.name.ends_with(".norm.bias")) parameter.constant = 0.1;
-    }
-  }
-  model.samples = [config](const StepShape& shape) {
-    return draw_micro_batches(shape, [&config](at::Generator& generator, std::int64_t n) {
-      return Samples{{draw_normal({n, config.channels, config.image, config.image}, generator)},
-                     draw_integers({n}, config.classes, generator)};
-    });
-  };
+  lift_norms(model.spec);
+  model.samples = draw_images(config.channels, config.image, config.classes);
   model.mask = all_active(model.spec);
   return model;
 }
@@ -142,6 +165,37 @@ TestModel distilled_vgg_model(bool student_has_norms) {
   Distillation networks{.teacher = make_vgg(teacher), .student = make_vgg(student), .blocks = {}};
   networks.blocks = {{"stage1", 2, 2}, {"stage2", 4, 4}, {"head", 5, 5, BlockLoss::kCrossEntropy}};
   TestModel model = small_vgg_model(student);
+  model.spec = make_distillation(networks);
+  model.mask = all_active(model.spec);
+  return model;
+}
+
+TestModel mobilenet_model(const MobilenetConfig& config) {
+  TestModel model{.spec = make_mobilenet(config), .samples = {}, .mask = {}};
+  lift_norms(model.spec);
+  model.samples = draw_images(config.shape.channels, config.shape.image, config.shape.classes);
+  model.mask = all_active(model.spec);
+  return model;
+}
+
+TestModel supernet_model(const SupernetConfig& config) {
+  TestModel model{.spec = make_supernet(config), .samples = {}, .mask = {}};
+  lift_norms(model.spec);
+  for (LayerSpec& layer : model.spec.layers) {
+    for (ParameterSpec& parameter : layer.parameters) {
+      if (parameter.name.ends_with(".architecture")) parameter.bound = 1;
+    }
+  }
+  model.samples = draw_images(config.shape.channels, config.shape.image, config.shape.classes);
+  model.mask = all_active(model.spec);
+  return model;
+}
+
+TestModel distilled_supernet_model(const SupernetConfig& config) {
+  TestModel model = supernet_model(config);
+  Distillation networks{
+      .teacher = mobilenet_model().spec, .student = std::move(model.spec), .blocks = {}};
+  networks.blocks = {{"stage1", 3, 3}, {"stage2", 5, 5}, {"head", 7, 7, BlockLoss::kCrossEntropy}};
   model.spec = make_distillation(networks);
   model.mask = all_active(model.spec);
   return model;

@@ -10,6 +10,8 @@
 #include "exec/models/decoder.h"
 #include "exec/models/encoder.h"
 #include "exec/models/mlp.h"
+#include "exec/models/mobilenet/mobilenet.h"
+#include "exec/models/mobilenet/supernet.h"
 #include "exec/models/model_precision.h"
 #include "exec/models/vgg.h"
 #include "tests/exec/models/step_samples.h"
@@ -36,6 +38,11 @@ CnnConfig small_cnn();
 MlpConfig uneven_mlp();
 // Separable with norms; its side of 5 is halved to 3.
 VggConfig small_vgg();
+// Two stages of two cells, of which three have a skip; the side of 5 is halved to 3. One operation
+// is zero.
+MobilenetConfig small_mobilenet();
+// Of the same boundaries. Every step from the second on is an architecture step.
+SupernetConfig small_supernet();
 
 TestModel encoder_model(const EncoderConfig& config = small_encoder());
 TestModel decoder_model();
@@ -45,6 +52,11 @@ TestModel small_cnn_model();
 // The norms' biases start at 0.1: at 0 a norm's weight would make no difference behind the next
 // norm of the same channels, and so would have no gradient.
 TestModel small_vgg_model(const VggConfig& config = small_vgg());
+// Norms' biases start at 0.1, architecture parameters between -1 and 1.
+TestModel mobilenet_model(const MobilenetConfig& config = small_mobilenet());
+TestModel supernet_model(const SupernetConfig& config = small_supernet());
+// The small mobilenet teaches a supernet.
+TestModel distilled_supernet_model(const SupernetConfig& config = small_supernet());
 TestModel distillation_model();
 // A plain VGG teaches a separable one, both with norms over the batch.
 TestModel distilled_vgg_model(bool student_has_norms = true);

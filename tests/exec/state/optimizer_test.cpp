@@ -216,6 +216,33 @@ TEST(Optimizer, LeavesParametersThatDoNotTrainAlone) {
   EXPECT_TRUE(some.parameters[1].requires_grad());
 }
 
+// So does PyTorch with a parameter whose gradient is None: momentum and decay pass over it.
+TEST(Optimizer, LeavesWhatAStepDoesNotMoveAsItIs) {
+  for (const auto kind : {OptimizerConfig::Kind::kAdamW, OptimizerConfig::Kind::kSgd}) {
+    RandomTensors random(8);
+    LayerState state;
+    state.parameters = {random.draw({4}), random.draw({3, 2})};
+    set_active(state, true);
+    LayerState alone;
+    alone.parameters = {state.parameters[1].detach().clone()};
+    set_active(alone, true);
+    const OptimizerConfig config{.kind = kind};
+    const auto take_step = [&](const std::vector<bool>& moved) {
+      const Tensors gradients{random.draw({4}), random.draw({3, 2})};
+      update_layer(alone, {gradients[1].clone()}, config, kOptimizerRate);
+      update_layer(state, gradients, config, kOptimizerRate, {}, moved);
+    };
+    take_step({});
+    const LayerState before = clone(state);
+    take_step({false, true});
+    EXPECT_TRUE(at::equal(state.parameters[0], before.parameters[0]));
+    EXPECT_TRUE(at::equal(state.first_moment[0], before.first_moment[0]));
+    EXPECT_TRUE(at::equal(state.parameters[1], alone.parameters[0]));
+    EXPECT_TRUE(at::equal(state.first_moment[1], alone.first_moment[0]));
+    EXPECT_EQ(state.updates, 2);
+  }
+}
+
 TEST(Optimizer, TakesOneGradientPerParameter) {
   LayerState state;
   state.parameters = {at::zeros({2})};

@@ -1,15 +1,12 @@
 // A distillation as a user makes one: a teacher is trained, its weights teach a student, whose own
 // weights are left and go on.
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "exec/disk/tensor_file.h"
-#include "tests/support/program_folder.h"
+#include "tests/exec/verbs/distilled_folder.h"
 
 namespace frazil {
 namespace {
@@ -23,7 +20,7 @@ const Json kBlocks = {{{"teacher", "layer1"}, {"student", "layer2"}},
                       {{"teacher", "layer2"}, {"student", "layer3"}},
                       "head"};
 
-class DistilledRuns : public testing::Test {
+class DistilledRuns : public DistilledFolder {
  protected:
   // Trains the teacher on its own.
   void SetUp() override {
@@ -41,35 +38,6 @@ class DistilledRuns : public testing::Test {
             {"student", kStudent},
             {"blocks", kBlocks}};
   }
-  std::string path(const std::string& name) const { return folder_.path(name); }
-  void write_run(const std::string& name, const Json& model,
-                 const Json& more = Json::object()) const {
-    Json run = {{"format", "frazil.run"},
-                {"version", 1},
-                {"model", model},
-                {"data", {{"kind", "synthetic"}, {"train_samples", 96}, {"test_samples", 32}}},
-                {"optimizer", {{"kind", "adamw"}, {"learning_rate", 0.01}}},
-                {"epochs", 4},
-                {"batch_size", 16},
-                {"micro_batch_size", 4}};
-    run.update(more);
-    write_text_file(path(name), run.dump(1) + "\n");
-  }
-  void profile(const std::string& run) const {
-    const Outcome outcome =
-        folder_.run("profile", "--run " + run +
-                                   " --devices 2 --rounds 1 --steps 2 --quiet "
-                                   "--out model.json --cluster-out cluster.json");
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-  }
-  Json answer(const std::string& verb, const std::string& flags) const {
-    const Outcome outcome = folder_.run(verb, flags + " --quiet --json");
-    EXPECT_EQ(outcome.code, 0) << verb << " " << flags << ": " << outcome.err;
-    return outcome.code == 0 ? Json::parse(outcome.out) : Json();
-  }
-  Json train(const std::string& flags) const {
-    return answer("train", "--run run.json --profile model.json --cluster cluster.json " + flags);
-  }
   void expect_refusal(const std::string& flags, const std::string& part) const {
     SCOPED_TRACE(flags);
     const Outcome outcome = folder_.run("train", flags);
@@ -78,38 +46,6 @@ class DistilledRuns : public testing::Test {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   }
-  // Writes a plan of a stage for each device, the second from this layer on.
-  void write_relay(int cut, int layers, int steps_ahead) const {
-    ASSERT_EQ(folder_
-                  .run("plan",
-                       "--profile model.json --cluster cluster.json --batch 16 --micro-batch 4 "
-                       "--out plan.json")
-                  .code,
-              0);
-    Json plan = Json::parse(read_text_file(path("plan.json")));
-    const auto stage = [](int first, int last, int device) {
-      return Json{{"layers", {{first, last}}}, {"devices", {device}}};
-    };
-    plan["pipelines"] = {{{"stages", {stage(0, cut - 1, 0), stage(cut, layers - 1, 1)}},
-                          {"micro_batches", {{0, 3}}}}};
-    plan["schedule"] = {{"name", "gpipe"}};
-    if (steps_ahead > 0) plan["steps_ahead"] = steps_ahead;
-    write_text_file(path("plan.json"), plan.dump());
-  }
-  // Expects equal bits of the tensors whose names begin so.
-  void expect_equal(const std::string& a, const std::string& b, const std::string& prefix) const {
-    const TensorFile one(path(a + "/weights.safetensors"));
-    const TensorFile other(path(b + "/weights.safetensors"));
-    int compared = 0;
-    for (const TensorEntry& entry : one.header().tensors) {
-      if (!entry.name.starts_with(prefix)) continue;
-      EXPECT_TRUE(at::equal(one.view(entry.name), other.view(entry.name))) << entry.name;
-      ++compared;
-    }
-    EXPECT_GT(compared, 0);
-  }
-
-  ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
 };
 
 // The student's own run, with a learning rate of nothing, evaluates what was kept.
@@ -130,7 +66,7 @@ TEST_F(DistilledRuns, KeepAStudentThatIsANetworkOfItsOwn) {
 TEST_F(DistilledRuns, HaveTheSameBitsRelayedDecoupledOverProcessesAndResumedElsewhere) {
   const Json searched = train("--out searched --checkpoint-every 5");
   for (const int steps_ahead : {0, 3}) {
-    write_relay(4, 10, steps_ahead);
+    write_plan({{0, 4}}, steps_ahead);
     const Json relayed = train("--plan plan.json --keep-plan --out relayed --force");
     EXPECT_EQ(relayed.at("state_hash"), searched.at("state_hash")) << steps_ahead << " ahead";
   }

@@ -17,6 +17,7 @@ from training import FRAZIL, RUN, Absent, Failed, one_line, tell  # noqa: E402
 
 TRANSFORMER = {"dim": 16, "blocks": 2, "heads": 2, "dropout": 0.1}
 TOKENS = {**TRANSFORMER, "tokens": 8, "expansion": 2}
+CELLS = {"image": 6, "channels": 2, "stem": 4, "widths": [4, 6], "cells": [2, 1], "head": 8, "classes": 3}
 MODELS = {
     "vit": {**TRANSFORMER, "kind": "vit", "patch": 4, "classes": 5},
     "decoder": {**TOKENS, "kind": "decoder", "vocabulary": 12},
@@ -24,6 +25,8 @@ MODELS = {
     "cnn": {"kind": "cnn", "image": 6, "channels": 2, "width": 4, "detour": 6, "classes": 3},
     "mlp": {"kind": "mlp", "image": 4, "widths": [16, 12, 8], "classes": 3},
     "vgg": {"kind": "vgg", "image": 6, "channels": 2, "widths": [4, 6], "convolutions": 2, "separable": True, "classes": 3},
+    "mobilenet": {**CELLS, "kind": "mobilenet", "operations": [["k5e3", "zero"], ["k3e6"]]},
+    "supernet": {**CELLS, "kind": "supernet", "architecture_every": 3},
 }
 # The student has two layers where the teacher has one.
 DISTILLATION = {

@@ -169,7 +169,8 @@ TEST_F(DistillationFiles, AreRefusedInOneSentence) {
                  "$.student, expected equal inputs of both");
   expect_refused(text_of(R"({"kind": "distillation"})", ""),
                  "run.json:1: found `\"distillation\"` at $.student.kind, expected \"vit\", "
-                 "\"decoder\", \"encoder\", \"cnn\", \"mlp\", \"vgg\" or \"file\"");
+                 "\"decoder\", \"encoder\", \"cnn\", \"mlp\", \"vgg\", \"mobilenet\", \"supernet\" "
+                 "or \"file\"");
 }
 
 TEST_F(DistillationFiles, AreRefusedWhereSeveralTensorsCross) {

@@ -17,6 +17,19 @@ ModelChoice parse(const std::string& text) {
   return parse_model(parse_json(text, "model.json"), "");
 }
 
+MobilenetShape small_shape() {
+  return {.image = 5,
+          .channels = 2,
+          .stem = 4,
+          .stem_stride = 2,
+          .widths = {4, 6},
+          .cells = {2, 1},
+          .strides = {1, 2},
+          .head = 8,
+          .batch_norm = false,
+          .classes = 3};
+}
+
 // A small model of each kind of Frazil's own, in the order of kinds.
 std::vector<ModelChoice> small_choices() {
   return {VitConfig{.dim = 16, .blocks = 1, .heads = 2},
@@ -24,7 +37,11 @@ std::vector<ModelChoice> small_choices() {
           EncoderConfig{.vocabulary = 9, .tokens = 6, .dim = 8, .blocks = 1, .heads = 2},
           CnnConfig{.image = 5, .channels = 3, .width = 4, .detour = 6, .units = 2, .classes = 4},
           MlpConfig{.image = 3, .channels = 2, .widths = {7, 5}, .classes = 3},
-          VggConfig{.image = 5, .channels = 2, .widths = {4, 6}, .convolutions = 1, .classes = 3}};
+          VggConfig{.image = 5, .channels = 2, .widths = {4, 6}, .convolutions = 1, .classes = 3},
+          MobilenetConfig{.shape = small_shape(),
+                          .operations = {{CellOperation::kKernel5Expand3, CellOperation::kZero},
+                                         {CellOperation::kKernel7Expand6}}},
+          SupernetConfig{.shape = small_shape(), .architecture_every = 3, .architecture_from = 12}};
 }
 
 Samples some_samples(const SampleForm& form, int count) {
@@ -142,11 +159,22 @@ TEST(ModelChoice, NamesItsWeightsAsHuggingFaceDoes) {
   }
 }
 
+void expect_refused(const std::map<std::string, std::string>& sentences) {
+  for (const auto& [text, sentence] : sentences) {
+    try {
+      (void)parse(text);
+      ADD_FAILURE() << text;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.what(), "model.json:1: " + sentence);
+    }
+  }
+}
+
 TEST(ModelChoice, RefusesWhatCannotBeMadeInOneSentence) {
   const std::map<std::string, std::string> sentences{
       {R"({"kind": "gpt"})",
        R"(found `"gpt"` at $.kind, expected "vit", "decoder", "encoder", "cnn", "mlp", "vgg", )"
-       R"("file" or "distillation")"},
+       R"("mobilenet", "supernet", "file" or "distillation")"},
       {R"({"kind": "decoder", "patch": 2})",
        R"(found the unknown key "patch" at $, expected no keys but "kind", "vocabulary", "tokens", )"
        R"("dim", "blocks", "heads", "expansion", "dropout")"},
@@ -164,14 +192,45 @@ TEST(ModelChoice, RefusesWhatCannotBeMadeInOneSentence) {
        "found no width at $.widths, expected one for each layer below the head"},
       {R"({"kind": "mlp", "widths": [4, 0]})",
        "found `0` at $.widths[1], expected an integer from 1 to 1048576"}};
-  for (const auto& [text, sentence] : sentences) {
-    try {
-      (void)parse(text);
-      ADD_FAILURE() << text;
-    } catch (const InputError& error) {
-      EXPECT_EQ(error.what(), "model.json:1: " + sentence);
-    }
-  }
+  expect_refused(sentences);
+}
+
+TEST(ModelChoice, RefusesCellsThatCannotBeMadeInOneSentence) {
+  expect_refused({
+      {R"({"kind": "mobilenet", "cells": [2, 0, 2]})",
+       "found `0` at $.cells[1], expected an integer from 1 to 65536"},
+      {R"({"kind": "supernet", "strides": [1, 3, 2]})",
+       "found `3` at $.strides[1], expected an integer from 1 to 2"},
+      {R"({"kind": "supernet", "widths": [8, 8], "cells": [1, 1, 1]})",
+       R"(found a list of 3 at $.cells, expected 2, one for each of "widths")"},
+      {R"({"kind": "mobilenet", "strides": [1]})",
+       R"(found a list of 1 at $.strides, expected 3, one for each of "widths")"},
+      {R"({"kind": "mobilenet", "widths": []})",
+       "found no width at $.widths, expected one for each stage of cells"},
+      {R"({"kind": "mobilenet", "operations": [["k3e3", "k3e3"]]})",
+       R"(found a list of 1 at $.operations, expected 3, one for each of "widths")"},
+      {R"({"kind": "mobilenet", "widths": [8], "operations": [["k3e3"]]})",
+       "found a list of 1 at $.operations[0], expected 2, one for each cell of the stage"},
+      {R"({"kind": "mobilenet", "widths": [8], "cells": [1], "operations": [["k3e4"]]})",
+       R"(found `"k3e4"` at $.operations[0][0], expected "k3e3", "k3e6", "k5e3", "k5e6", )"
+       R"("k7e3", "k7e6" or "zero")"},
+      {R"({"kind": "mobilenet", "widths": [8], "cells": [1], "operations": [["zero"]]})",
+       R"(found `"zero"` at $.operations[0][0], expected another operation: cell stage1.0 has )"
+       "no skip, as its input has another size than its output"},
+      {R"({"kind": "supernet", "operations": []})",
+       R"(found the unknown key "operations" at $, expected no keys but "kind", "image", )"
+       R"("channels", "stem", "stem_stride", "widths", "cells", "strides", "head", "batch_norm", )"
+       R"("classes", "architecture_every", "architecture_from")"},
+      {R"({"kind": "supernet", "architecture_every": -1})",
+       "found `-1` at $.architecture_every, expected an integer from 0 to 1048576"},
+  });
+}
+
+TEST(ModelChoice, OfCellsHasTwoInEachStageAndHalvesTheImageBehindTheFirst) {
+  const ModelChoice choice = parse(R"({"kind": "mobilenet", "widths": [8, 8, 12, 16]})");
+  const MobilenetShape& shape = std::get<MobilenetConfig>(kept_network(choice)).shape;
+  EXPECT_EQ(shape.cells, (std::vector<int>{2, 2, 2, 2}));
+  EXPECT_EQ(shape.strides, (std::vector<int>{1, 2, 2, 2}));
 }
 
 }  // namespace

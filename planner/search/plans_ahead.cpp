@@ -1,0 +1,129 @@
+#include "planner/search/plans_ahead.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "planner/plan/step_window.h"
+#include "planner/prediction/simplicity.h"
+#include "planner/prediction/simulate_plan.h"
+
+namespace frazil {
+namespace {
+
+int count_losses(const ModelProfile& profile) {
+  const auto losses = std::count_if(profile.layers.begin(), profile.layers.end(),
+                                    [](const Layer& layer) { return layer.has_loss; });
+  return static_cast<int>(losses);
+}
+
+// Tries plans until the effort is spent.
+class AheadSearch {
+ public:
+  AheadSearch(Setting setting, const SearchOptions& options)
+      : setting_(setting), options_(options) {}
+
+  // Returns the best that `plan` leads to; none if it cannot have steps ahead or does not fit.
+  std::optional<Candidate> improve(Plan plan) {
+    plan.steps_ahead = options_.steps_ahead;
+    if (count_window(plan, setting_, step_options()) == 1) return std::nullopt;
+    std::optional<Candidate> best = judge(std::move(plan));
+    while (best) {
+      std::optional<Candidate> faster = move_a_cut(*best);
+      if (!faster) break;
+      best = std::move(faster);
+    }
+    return best;
+  }
+
+  int tried() const { return tried_; }
+
+ private:
+  StepOptions step_options() const { return {.clip = options_.clip, .overlap = options_.overlap}; }
+
+  // Returns none for a plan that does not fit, or once the effort is spent.
+  std::optional<Candidate> judge(Plan plan) {
+    if (tasks_ >= kAheadEffort) return std::nullopt;
+    ++tried_;
+    const auto layers = static_cast<std::int64_t>(setting_.profile().layers.size());
+    // Of each layer and micro-batch: forward, backward, and a message at most.
+    tasks_ += 3 * layers * plan.micro_batches() * (plan.steps_ahead + 1);
+    Candidate candidate = judge_plan(std::move(plan), setting_, step_options());
+    if (candidate.infeasible) return std::nullopt;
+    return candidate;
+  }
+
+  // Returns the fastest plan whose cuts differ by one layer at one place; none if none is faster.
+  std::optional<Candidate> move_a_cut(const Candidate& candidate) {
+    std::optional<Candidate> best;
+    const std::size_t stages = candidate.plan.pipelines.front().stages.size();
+    for (std::size_t s = 0; s + 1 < stages; ++s) {
+      for (const int by : {-1, 1}) {
+        std::optional<Plan> moved = move_cut(candidate.plan, s, by);
+        if (!moved) continue;
+        std::optional<Candidate> other = judge(*std::move(moved));
+        const Duration fastest = best ? best->makespan : candidate.makespan;
+        if (other && other->makespan < fastest) best = std::move(other);
+      }
+    }
+    return best;
+  }
+
+  // Returns the plan with the cut behind stage s moved in every pipeline; none where a stage would
+  // be empty, has parts, or where pipelines are cut unlike.
+  static std::optional<Plan> move_cut(Plan plan, std::size_t s, int by) {
+    for (Pipeline& pipeline : plan.pipelines) {
+      if (pipeline.stages.size() <= s + 1) return std::nullopt;
+      std::vector<LayerRange>& before = pipeline.stages[s].layers;
+      std::vector<LayerRange>& behind = pipeline.stages[s + 1].layers;
+      if (before.size() != 1 || behind.size() != 1) return std::nullopt;
+      if (before[0].last.value + 1 != behind[0].first.value) return std::nullopt;
+      before[0].last = LayerId{before[0].last.value + by};
+      behind[0].first = LayerId{behind[0].first.value + by};
+      if (before[0].last < before[0].first || behind[0].last < behind[0].first) {
+        return std::nullopt;
+      }
+    }
+    return plan;
+  }
+
+  const Setting setting_;
+  const SearchOptions& options_;
+  std::int64_t tasks_ = 0;
+  int tried_ = 0;
+};
+
+bool has_steps_to_be_ahead(const Plan& plan) {
+  return plan.steps_ahead == 0 && !plan.cache_frozen_prefix &&
+         plan.versions == WeightVersions::kSync && count_used_devices(plan) > 1 &&
+         plan.pipelines.front().stages.size() > 1;
+}
+
+bool is_known(const std::vector<Candidate>& candidates, const Plan& plan) {
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [&](const Candidate& other) { return other.plan == plan; });
+}
+
+}  // namespace
+
+void add_plans_ahead(Setting setting, const SearchOptions& options, Ranking& ranking) {
+  if (options.steps_ahead == 0 || options.clip || ranking.best() == nullptr) return;
+  if (count_losses(setting.profile()) < 2) return;
+  AheadSearch search(setting, options);
+  std::vector<Candidate> found;
+  for (const Candidate& candidate : ranking.candidates) {
+    if (candidate.infeasible || !has_steps_to_be_ahead(candidate.plan)) continue;
+    std::optional<Candidate> ahead = search.improve(candidate.plan);
+    if (ahead && !is_known(found, ahead->plan)) found.push_back(*std::move(ahead));
+  }
+  ranking.ahead = PlansAhead{search.tried(), std::nullopt};
+  for (Candidate& ahead : found) {
+    Duration& fastest = ranking.ahead->fastest ? *ranking.ahead->fastest
+                                               : ranking.ahead->fastest.emplace(ahead.makespan);
+    fastest = std::min(fastest, ahead.makespan);
+    ranking.candidates.push_back(std::move(ahead));
+  }
+  rank(ranking.candidates);
+}
+
+}  // namespace frazil
