@@ -7,10 +7,10 @@
 //   encoder  bidirectional encoder with a mask (exec/models/encoder.h)
 //   cnn      convolutional network with skips (exec/models/cnn.h)
 //   mlp      perceptron of several layers (exec/models/mlp.h)
-//   vgg      convolutions in stages, plain or depthwise separable (exec/models/vgg.h)
+//   vgg      convolutions in stages, plain or depthwise separable (exec/models/convolutions/vgg.h)
 //   mobilenet, supernet
-//            cells in stages (exec/models/mobilenet/mobilenet.h), and such a network that holds all
-//            operations that its cells could have (exec/models/mobilenet/supernet.h)
+//            cells in stages (exec/models/convolutions/mobilenet.h), and such a network that holds
+//            all operations that its cells could have (exec/models/convolutions/supernet.h)
 //   file     what frazil.export_model wrote in Python (exec/models/imported/file_model.h)
 //
 // A new kind is a struct of settings with defaults, an alternative of NetworkChoice, a name in
@@ -30,15 +30,15 @@
 #include <vector>
 
 #include "exec/models/cnn.h"
+#include "exec/models/convolutions/mobilenet.h"
+#include "exec/models/convolutions/supernet.h"
+#include "exec/models/convolutions/vgg.h"
 #include "exec/models/decoder.h"
 #include "exec/models/encoder.h"
 #include "exec/models/imported/file_model.h"
 #include "exec/models/mlp.h"
-#include "exec/models/mobilenet/mobilenet.h"
-#include "exec/models/mobilenet/supernet.h"
 #include "exec/models/model.h"
 #include "exec/models/named_tensor.h"
-#include "exec/models/vgg.h"
 #include "exec/models/vit.h"
 #include "exec/tensors/sample_form.h"
 

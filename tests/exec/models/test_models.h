@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "exec/models/cnn.h"
+#include "exec/models/convolutions/mobilenet.h"
+#include "exec/models/convolutions/supernet.h"
+#include "exec/models/convolutions/vgg.h"
 #include "exec/models/decoder.h"
 #include "exec/models/encoder.h"
 #include "exec/models/mlp.h"
-#include "exec/models/mobilenet/mobilenet.h"
-#include "exec/models/mobilenet/supernet.h"
 #include "exec/models/model_precision.h"
-#include "exec/models/vgg.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {

@@ -1,6 +1,6 @@
 #pragma once
 // make_mobilenet() makes a MobileNetV2-like network (Sandler et al., 2018): a convolution of 3 x 3
-// ("stem"), stages of cells (exec/models/mobilenet/inverted_residual.h), a convolution of 1 x 1
+// ("stem"), stages of cells (exec/models/convolutions/inverted_residual.h), a convolution of 1 x 1
 // ("head"), the mean over each channel and a linear map ("classifier"). ReLU6 follows the stem and
 // the head. The first cell of a stage has the stage's stride. Each cell has an operation of its
 // own, by default that of the paper, a kernel of 3 over 6 times the channels.
@@ -12,8 +12,9 @@
 // far, each time rounded up: so networks of equal widths and strides, whatever the number of their
 // cells and what is in them, and a supernet too, can teach each other block by block.
 //
-// With `batch_norm` a norm stands behind each convolution (exec/models/normed_convolution.h); else
-// convolutions have a bias. The samples' input is [n, channels, image, image] float32.
+// With `batch_norm` a norm stands behind each convolution
+// (exec/models/convolutions/normed_convolution.h); else convolutions have a bias. The samples'
+// input is [n, channels, image, image] float32.
 //
 // The networks of Pipe-BD's search have widths 24, 32, 64, 96, 160, 320, cells 2, 4, 4, 4, 4, 1,
 // strides 2, 2, 2, 1, 2, 1, a stem of stride 2 and a head of 1280 channels, for images of 224
@@ -23,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/models/mobilenet/inverted_residual.h"
+#include "exec/models/convolutions/inverted_residual.h"
 #include "exec/models/model.h"
 
 namespace frazil {

@@ -1,4 +1,4 @@
-#include "tests/exec/models/mobilenet/plain_mobilenet.h"
+#include "tests/exec/models/convolutions/plain_mobilenet.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>

@@ -1,11 +1,11 @@
-#include "exec/models/vgg.h"
+#include "exec/models/convolutions/vgg.h"
 
 #include <ATen/ATen.h>
 
 #include <utility>
 
+#include "exec/models/convolutions/normed_convolution.h"
 #include "exec/models/model_parts.h"
-#include "exec/models/normed_convolution.h"
 
 namespace frazil {
 namespace {

@@ -1,10 +1,10 @@
 // A mobilenet is what its names say, and trains as the same network written down at once.
-#include "exec/models/mobilenet/mobilenet.h"
+#include "exec/models/convolutions/mobilenet.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "tests/exec/models/mobilenet/plain_mobilenet.h"
+#include "tests/exec/models/convolutions/plain_mobilenet.h"
 #include "tests/exec/models/model_plans.h"
 
 namespace frazil {

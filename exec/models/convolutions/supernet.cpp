@@ -1,4 +1,4 @@
-#include "exec/models/mobilenet/supernet.h"
+#include "exec/models/convolutions/supernet.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "exec/models/mobilenet/gates.h"
+#include "exec/models/convolutions/gates.h"
 
 namespace frazil {
 namespace {

@@ -1,4 +1,4 @@
-#include "exec/models/mobilenet/gates.h"
+#include "exec/models/convolutions/gates.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>

@@ -1,4 +1,4 @@
-#include "exec/models/mobilenet/mobilenet.h"
+#include "exec/models/convolutions/mobilenet.h"
 
 #include <ATen/ATen.h>
 

@@ -1,6 +1,6 @@
 // A VGG, plain and separable, is what its names say, and trains as the same network written down at
 // once.
-#include "exec/models/vgg.h"
+#include "exec/models/convolutions/vgg.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>

@@ -15,8 +15,8 @@
 // stage, whatever is inside them: one can teach the other, block by block.
 //
 // With `batch_norm` a norm stands between each convolution and its ReLU, which so has no bias
-// (exec/models/normed_convolution.h); its names are as "stage2.0.pointwise.norm.running_var". The
-// samples' input is [n, channels, image, image] float32.
+// (exec/models/convolutions/normed_convolution.h); its names are as
+// "stage2.0.pointwise.norm.running_var". The samples' input is [n, channels, image, image] float32.
 
 #include <vector>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/models/mobilenet/mobilenet.h"
+#include "exec/models/convolutions/mobilenet.h"
 #include "exec/tensors/samples.h"
 
 namespace frazil {

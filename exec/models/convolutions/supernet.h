@@ -1,6 +1,6 @@
 #pragma once
 // make_supernet() makes a network to search in, as ProxylessNAS does (Cai, Zhu & Han, 2019): a
-// mobilenet (exec/models/mobilenet/mobilenet.h) each of whose cells holds all operations that it
+// mobilenet (exec/models/convolutions/mobilenet.h) each of whose cells holds all operations that it
 // could have, and an architecture parameter for each. Their softmax p says how probable an
 // operation is; they start at 0, where all are equally probable.
 //
@@ -13,7 +13,7 @@
 // of the stem, the head and the classifier; nothing else, not even by momentum or weight decay
 // (LayerSpec::moved). Step s (from 0) is an architecture step where s >= architecture_from and s +
 // 1 is a multiple of architecture_every. It moves architecture parameters alone, by their gate
-// gradients (exec/models/mobilenet/gates.h): weights, their moments and all running statistics
+// gradients (exec/models/convolutions/gates.h): weights, their moments and all running statistics
 // stay. Each operation then runs on the micro-batch, normalised by its own statistics; a gradient
 // reaches earlier cells through the drawn operation and the skip. It learns from the run's own
 // batch, where ProxylessNAS takes one of its validation samples.
@@ -25,7 +25,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "exec/models/mobilenet/mobilenet.h"
+#include "exec/models/convolutions/mobilenet.h"
 
 namespace frazil {
 

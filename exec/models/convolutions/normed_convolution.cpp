@@ -1,4 +1,4 @@
-#include "exec/models/normed_convolution.h"
+#include "exec/models/convolutions/normed_convolution.h"
 
 #include <ATen/ATen.h>
 

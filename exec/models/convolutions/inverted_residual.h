@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/models/normed_convolution.h"
+#include "exec/models/convolutions/normed_convolution.h"
 
 namespace frazil {
 

@@ -1,13 +1,13 @@
 // A supernet draws the operations of its cells as its architecture parameters say, moves what it
 // has drawn alone, and learns its architecture by the gradients of the gates.
-#include "exec/models/mobilenet/supernet.h"
+#include "exec/models/convolutions/supernet.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "tests/exec/models/mobilenet/plain_mobilenet.h"
+#include "tests/exec/models/convolutions/plain_mobilenet.h"
 #include "tests/exec/models/model_plans.h"
 
 namespace frazil {

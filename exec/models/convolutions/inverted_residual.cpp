@@ -1,4 +1,4 @@
-#include "exec/models/mobilenet/inverted_residual.h"
+#include "exec/models/convolutions/inverted_residual.h"
 
 #include <ATen/ATen.h>
 

@@ -1,12 +1,12 @@
 // What an architecture step learns is the gradient of the gates, told here by finite differences of
 // a program in float64 that weighs each operation by its gate.
-#include "exec/models/mobilenet/gates.h"
+#include "exec/models/convolutions/gates.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "tests/exec/models/mobilenet/plain_mobilenet.h"
+#include "tests/exec/models/convolutions/plain_mobilenet.h"
 #include "tests/exec/models/model_plans.h"
 
 namespace frazil {
