@@ -44,6 +44,7 @@ class SupernetRuns : public DistilledFolder {
                         {"student", of_kind("supernet")}};
     Json more = {
         {"epochs", kSearchEpochs},
+        {"optimizer", {{"learning_rate", 0.01}, {"schedule", "constant"}}},
         {"data",
          {{"kind", "synthetic"}, {"train_samples", 16 * kSearchEpochSteps}, {"test_samples", 32}}}};
     if (!mask.empty()) more["freeze"] = {{"policy", {{"kind", "static"}, {"mask", mask}}}};

@@ -213,7 +213,7 @@ TEST(ModelChoice, RefusesCellsThatCannotBeMadeInOneSentence) {
        "found a list of 1 at $.operations[0], expected 2, one for each cell of the stage"},
       {R"({"kind": "mobilenet", "widths": [8], "cells": [1], "operations": [["k3e4"]]})",
        R"(found `"k3e4"` at $.operations[0][0], expected "k3e3", "k3e6", "k5e3", "k5e6", )"
-       R"("k7e3", "k7e6" or "zero")"},
+       R"("k7e3", "k7e6" or "zero"; did you mean k3e3?)"},
       {R"({"kind": "mobilenet", "widths": [8], "cells": [1], "operations": [["zero"]]})",
        R"(found `"zero"` at $.operations[0][0], expected another operation: cell stage1.0 has )"
        "no skip, as its input has another size than its output"},
