@@ -195,7 +195,12 @@ TestModel distilled_supernet_model(const SupernetConfig& config) {
   TestModel model = supernet_model(config);
   Distillation networks{
       .teacher = mobilenet_model().spec, .student = std::move(model.spec), .blocks = {}};
-  networks.blocks = {{"stage1", 3, 3}, {"stage2", 5, 5}, {"head", 7, 7, BlockLoss::kCrossEntropy}};
+  const std::vector<int>& cells = config.shape.cells;
+  const auto first = static_cast<std::size_t>(1 + cells[0]);  // behind stem and cells
+  const std::size_t second = first + static_cast<std::size_t>(cells[1]);
+  networks.blocks = {{"stage1", 3, first},
+                     {"stage2", 5, second},
+                     {"head", 7, second + 2, BlockLoss::kCrossEntropy}};
   model.spec = make_distillation(networks);
   model.mask = all_active(model.spec);
   return model;

@@ -55,7 +55,7 @@ TestModel small_vgg_model(const VggConfig& config = small_vgg());
 // Norms' biases start at 0.1, architecture parameters between -1 and 1.
 TestModel mobilenet_model(const MobilenetConfig& config = small_mobilenet());
 TestModel supernet_model(const SupernetConfig& config = small_supernet());
-// The small mobilenet teaches a supernet.
+// The small mobilenet teaches a supernet of two stages.
 TestModel distilled_supernet_model(const SupernetConfig& config = small_supernet());
 TestModel distillation_model();
 // A plain VGG teaches a separable one, both with norms over the batch.
