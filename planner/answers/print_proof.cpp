@@ -115,7 +115,7 @@ std::string describe_shared(const SharedStages& shared) {
       shared.fastest ? "the fastest takes " + to_text(*shared.fastest) : std::string("none fits"));
 }
 
-std::string describe_ahead(const PlansAhead& ahead, const SearchOptions& options) {
+std::string describe_ahead(const SearchedWindows& ahead, const SearchOptions& options) {
   if (ahead.tried == 0) {
     return "outside of it: plans whose devices are steps ahead of each other; no plan can be\n";
   }

@@ -75,7 +75,7 @@ struct SearchOptions {
   // (planner/search/shared_stages.h), until those it simulates had about so many actions.
   std::int64_t shared_effort = 0;
   // Of a model with several losses, rank_plans() also tries plans whose devices may be so many
-  // steps ahead of each other (planner/search/rankings/plans_ahead.h). 0: devices wait after each
+  // steps ahead of each other (planner/search/rankings/windows.h). 0: devices wait after each
   // step.
   int steps_ahead = 0;
   std::optional<HeldPlan> held = std::nullopt;  // must be empty if `keep` is 0

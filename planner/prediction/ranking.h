@@ -102,7 +102,7 @@ struct SharedStages {
 };
 
 // What a search for plans whose devices are steps ahead of each other came to.
-struct PlansAhead {
+struct SearchedWindows {
   int tried = 0;                    // plans, each simulated
   std::optional<Duration> fastest;  // of those that fit
 };
@@ -119,7 +119,7 @@ struct Ranking {
   // None if the search did not look for stages on several devices.
   std::optional<SharedStages> shared = std::nullopt;
   // None if the search did not look for plans with steps ahead.
-  std::optional<PlansAhead> ahead = std::nullopt;
+  std::optional<SearchedWindows> ahead = std::nullopt;
   bool best_alone = false;  // the candidates behind the first are the best of those looked at
   int simulated = 0;        // graphs that the search evaluated; 0 if one per candidate
   int tied = 0;  // candidates in front that are equally fast within a noise, simplest first

@@ -5,7 +5,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/prediction/simplicity.h"
-#include "planner/search/rankings/plans_ahead.h"
+#include "planner/search/rankings/windows.h"
 
 namespace frazil {
 namespace {
@@ -98,7 +98,7 @@ SearchOptions without_efforts(SearchOptions options) {
 
 Ranking rank_plans(PlanSearch& search, const SearchOptions& options, std::int64_t noise_ppm) {
   Ranking ranking = search.search(options);
-  add_plans_ahead(search.setting(), options, ranking);
+  add_windows(search.setting(), options, ranking);
   if (noise_ppm == 0 || ranking.best() == nullptr) return ranking;
   const Duration most = within_noise(ranking.best()->makespan, noise_ppm);
   const SearchOptions simple = simple_options(options);

@@ -1,7 +1,7 @@
 // Tests the search for plans whose devices are steps ahead of each other against the simulator
 // under every cut, on blockwise distillation.
 
-#include "planner/search/plans_ahead.h"
+#include "planner/search/rankings/windows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "planner/actions/validate_plan.h"
 #include "planner/plan/step_window.h"
-#include "planner/search/rank_plans.h"
+#include "planner/search/rankings/rank_plans.h"
 #include "profiles/model_profile_json.h"
 #include "tests/planner/support/for_each_cuts.h"
 #include "tests/support/distillation_profile.h"
@@ -75,7 +75,7 @@ Duration try_every_cut(Setting setting, int steps_ahead) {
   return least;
 }
 
-TEST(PlansAhead, OnTwoDevicesAreTheFastestOfEveryCut) {
+TEST(WindowSearch, OnTwoDevicesAreTheFastestOfEveryCut) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const ModelProfile profile = draw_blocks(seed);
@@ -87,7 +87,7 @@ TEST(PlansAhead, OnTwoDevicesAreTheFastestOfEveryCut) {
   }
 }
 
-TEST(PlansAhead, OnThreeDevicesAreNeverSlowerThanInStepAndNearTheFastestOfEveryCut) {
+TEST(WindowSearch, OnThreeDevicesAreNeverSlowerThanInStepAndNearTheFastestOfEveryCut) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const ModelProfile profile = draw_blocks(seed);
@@ -100,7 +100,7 @@ TEST(PlansAhead, OnThreeDevicesAreNeverSlowerThanInStepAndNearTheFastestOfEveryC
   }
 }
 
-TEST(PlansAhead, AreNotLookedForInStepUnderAClipOrWithOneLoss) {
+TEST(WindowSearch, AreNotLookedForInStepUnderAClipOrWithOneLoss) {
   ModelProfile profile = draw_blocks(1);
   const Cluster cluster = make_devices(2);
   EXPECT_FALSE(rank_over({profile, cluster}, question_over(profile, 0)).ahead);
@@ -111,9 +111,9 @@ TEST(PlansAhead, AreNotLookedForInStepUnderAClipOrWithOneLoss) {
   EXPECT_FALSE(rank_over({profile, cluster}, question_over(profile, kDecoupledSteps)).ahead);
 }
 
-class PlansAheadVerb : public testing::Test {
+class WindowSearchVerb : public testing::Test {
  protected:
-  PlansAheadVerb() {
+  WindowSearchVerb() {
     write_model_profile(make_distillation_profile({{microseconds(20), microseconds(200)},
                                                    {microseconds(20), microseconds(180)},
                                                    {microseconds(20), microseconds(220)}}),
@@ -132,7 +132,7 @@ class PlansAheadVerb : public testing::Test {
   const ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
 };
 
-TEST_F(PlansAheadVerb, PlansADistillationWithStepsAheadAndSimulatesToTheSameTime) {
+TEST_F(WindowSearchVerb, PlansADistillationWithStepsAheadAndSimulatesToTheSameTime) {
   const nlohmann::json in_step = plan("--steps-ahead 0");
   EXPECT_FALSE(in_step.contains("steps_ahead_tried"));
   const nlohmann::json ahead = plan("--explain");

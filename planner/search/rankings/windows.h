@@ -22,6 +22,6 @@ inline constexpr std::int64_t kAheadEffort = 2'000'000;
 // Tries such plans, of at most options.steps_ahead steps, and adds those that fit to the ranking,
 // in order. Notes in the ranking what it came to; nothing where it may not look: with steps_ahead
 // 0, a model of one loss, a barrier for clipping, or nothing ranked.
-void add_plans_ahead(Setting setting, const SearchOptions& options, Ranking& ranking);
+void add_windows(Setting setting, const SearchOptions& options, Ranking& ranking);
 
 }  // namespace frazil

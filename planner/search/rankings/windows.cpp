@@ -1,4 +1,4 @@
-#include "planner/search/rankings/plans_ahead.h"
+#include "planner/search/rankings/windows.h"
 
 #include <algorithm>
 #include <optional>
@@ -106,7 +106,7 @@ bool is_known(const std::vector<Candidate>& candidates, const Plan& plan) {
 
 }  // namespace
 
-void add_plans_ahead(Setting setting, const SearchOptions& options, Ranking& ranking) {
+void add_windows(Setting setting, const SearchOptions& options, Ranking& ranking) {
   if (options.steps_ahead == 0 || options.clip || ranking.best() == nullptr) return;
   if (count_losses(setting.profile()) < 2) return;
   AheadSearch search(setting, options);
@@ -116,7 +116,7 @@ void add_plans_ahead(Setting setting, const SearchOptions& options, Ranking& ran
     std::optional<Candidate> ahead = search.improve(candidate.plan);
     if (ahead && !is_known(found, ahead->plan)) found.push_back(*std::move(ahead));
   }
-  ranking.ahead = PlansAhead{search.tried(), std::nullopt};
+  ranking.ahead = SearchedWindows{search.tried(), std::nullopt};
   for (Candidate& ahead : found) {
     Duration& fastest = ranking.ahead->fastest ? *ranking.ahead->fastest
                                                : ranking.ahead->fastest.emplace(ahead.makespan);
