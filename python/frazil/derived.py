@@ -25,7 +25,8 @@ def derive_network(weights: Any, run: Any, folder: Any, retrain: Any = None) -> 
     run: the configuration of that run.
     folder: gets `model.json`, the network, of kind `mobilenet`, and `weights.safetensors`, its weights and running statistics.
     retrain: a configuration to be written, beside `run`, of a run that trains the network from these weights on: that of `run` with another
-    "model" and "init_from". Of a distillation it has no "freeze", whose masks count other blocks.
+    "model" and "init_from", and without groups of the optimizer that match none of the network's names. Of a distillation it has no "freeze",
+    whose masks count other blocks.
 
     Raises FrazilError in one sentence where the files do not belong together or a path is no good; nothing is written then.
     """
@@ -43,7 +44,7 @@ def derive_network(weights: Any, run: Any, folder: Any, retrain: Any = None) -> 
     write_tensors(places[1], found, {"format": "pt", "model": "mobilenet", **{key: metadata[key] for key in ("steps",) if key in metadata}})
     write_json(places[0], model)
     if retrain is not None:
-        write_json(retrain, _continue(configuration, model, os.path.relpath(places[1], Path(retrain).parent)))
+        write_json(retrain, _continue(configuration, model, found, os.path.relpath(places[1], Path(retrain).parent)))
     return model
 
 
@@ -106,7 +107,20 @@ def _pick(path: Path, tensors: dict, chosen: dict) -> dict:
     return picked
 
 
-def _continue(configuration: dict, model: dict, weights: str) -> dict:
+def _continue(configuration: dict, model: dict, tensors: dict, weights: str) -> dict:
     was_distilled = configuration["model"].get("kind") == "distillation"
     kept = {key: value for key, value in configuration.items() if not (was_distilled and key == "freeze")}
+    optimizer = kept.get("optimizer")
+    if isinstance(optimizer, dict) and isinstance(optimizer.get("groups"), list):
+        groups = [group for group in optimizer["groups"] if _matches_some(group, tensors)]
+        kept["optimizer"] = {**optimizer, "groups": groups}
     return {**kept, "model": model, "init_from": weights}
+
+
+def _matches_some(group: Any, names: dict) -> bool:
+    """Whether a group of the optimizer is of any parameter that is left; one of architecture parameters alone is not, and programs refuse it."""
+    match = group.get("match") if isinstance(group, dict) else None
+    if not isinstance(match, str):
+        return True
+    pattern = re.compile(re.escape(match).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    return any(pattern.fullmatch(name) for name in names)

@@ -74,6 +74,14 @@ class Derived(WithRun):
         self.assertEqual(self.derive(retrain=self.folder / "again.json"), model)
         self.assertNotIn("freeze", json.loads((self.folder / "again.json").read_text()))
 
+    def test_run_goes_on_without_groups_of_architecture_parameters(self):
+        group = {"match": "stage?.*.weight", "weight_decay": 0.5}
+        groups = [{"match": "*.architecture", "weight_decay": 0}, group]
+        self.write("run.json", {**RUN, "optimizer": {**RUN["optimizer"], "groups": groups}})
+        self.derive(retrain=self.folder / "again.json")
+        again = json.loads((self.folder / "again.json").read_text())
+        self.assertEqual(again["optimizer"], {**RUN["optimizer"], "groups": [group]})
+
     def refuse(self, told, **changed):
         before = sorted(self.folder.rglob("*"))
         with self.assertRaises(frazil.FrazilError) as caught:
@@ -111,7 +119,8 @@ class Retrained(WithRun):
 
     def search(self, **changed):
         """Trains a supernet, and writes the run that goes on with what it has found."""
-        self.write("run.json", {**RUN, "model": {**SUPERNET, **changed}})
+        groups = [{"match": "*.architecture", "weight_decay": 0, "learning_rate_scale": 3}]
+        self.write("run.json", {**RUN, "model": {**SUPERNET, **changed}, "optimizer": {**RUN["optimizer"], "groups": groups}})
         found = self.train("run.json", "searched")
         self.derive(weights=self.folder / "searched", retrain=self.folder / "again.json")
         return found, json.loads((self.folder / "again.json").read_text())
