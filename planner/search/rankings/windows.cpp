@@ -29,7 +29,7 @@ class AheadSearch {
     if (count_window(plan, setting_, step_options()) == 1) return std::nullopt;
     std::optional<Candidate> best = judge(std::move(plan));
     while (best) {
-      std::optional<Candidate> faster = move_a_cut(*best);
+      std::optional<Candidate> faster = move_cuts(*best);
       if (!faster) break;
       best = std::move(faster);
     }
@@ -53,35 +53,41 @@ class AheadSearch {
     return candidate;
   }
 
-  // Returns the fastest plan whose cuts differ by one layer at one place; none if none is faster.
-  std::optional<Candidate> move_a_cut(const Candidate& candidate) {
+  // Returns the fastest plan in which cuts next to each other have moved together; none if none is
+  // faster. A stage in the middle of a full pipeline cannot give away a layer by one cut alone.
+  std::optional<Candidate> move_cuts(const Candidate& candidate) {
     std::optional<Candidate> best;
     const std::size_t stages = candidate.plan.pipelines.front().stages.size();
-    for (std::size_t s = 0; s + 1 < stages; ++s) {
-      for (const int by : {-1, 1}) {
-        std::optional<Plan> moved = move_cut(candidate.plan, s, by);
-        if (!moved) continue;
-        std::optional<Candidate> other = judge(*std::move(moved));
-        const Duration fastest = best ? best->makespan : candidate.makespan;
-        if (other && other->makespan < fastest) best = std::move(other);
+    for (std::size_t first = 0; first + 1 < stages; ++first) {
+      for (std::size_t last = first; last + 1 < stages; ++last) {
+        for (const int by : {-3, -2, -1, 1, 2, 3}) {
+          std::optional<Plan> moved = moved_by(candidate.plan, first, last, by);
+          if (!moved) continue;
+          std::optional<Candidate> other = judge(*std::move(moved));
+          const Duration fastest = best ? best->makespan : candidate.makespan;
+          if (other && other->makespan < fastest) best = std::move(other);
+        }
       }
     }
     return best;
   }
 
-  // Returns the plan with the cut behind stage s moved in every pipeline; none where a stage would
-  // be empty, has parts, or where pipelines are cut unlike.
-  static std::optional<Plan> move_cut(Plan plan, std::size_t s, int by) {
+  // Returns the plan with the cuts behind stages `first` to `last` moved in every pipeline; none
+  // where a stage would be empty or has parts, or where a pipeline has fewer stages.
+  static std::optional<Plan> moved_by(Plan plan, std::size_t first, std::size_t last, int by) {
     for (Pipeline& pipeline : plan.pipelines) {
-      if (pipeline.stages.size() <= s + 1) return std::nullopt;
-      std::vector<LayerRange>& before = pipeline.stages[s].layers;
-      std::vector<LayerRange>& behind = pipeline.stages[s + 1].layers;
-      if (before.size() != 1 || behind.size() != 1) return std::nullopt;
-      if (before[0].last.value + 1 != behind[0].first.value) return std::nullopt;
-      before[0].last = LayerId{before[0].last.value + by};
-      behind[0].first = LayerId{behind[0].first.value + by};
-      if (before[0].last < before[0].first || behind[0].last < behind[0].first) {
-        return std::nullopt;
+      if (pipeline.stages.size() <= last + 1) return std::nullopt;
+      for (std::size_t s = first; s <= last; ++s) {
+        std::vector<LayerRange>& before = pipeline.stages[s].layers;
+        std::vector<LayerRange>& behind = pipeline.stages[s + 1].layers;
+        if (before.size() != 1 || behind.size() != 1) return std::nullopt;
+        if (before[0].last.value + 1 != behind[0].first.value) return std::nullopt;
+        before[0].last = LayerId{before[0].last.value + by};
+        behind[0].first = LayerId{behind[0].first.value + by};
+      }
+      for (std::size_t s = first; s <= last + 1; ++s) {
+        const LayerRange& range = pipeline.stages[s].layers[0];
+        if (range.last.value < range.first.value) return std::nullopt;
       }
     }
     return plan;

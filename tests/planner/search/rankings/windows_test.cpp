@@ -75,14 +75,15 @@ Duration try_every_cut(Setting setting, int steps_ahead) {
   return least;
 }
 
-TEST(WindowSearch, OnTwoDevicesAreTheFastestOfEveryCut) {
+TEST(WindowSearch, OnTwoDevicesAreNoSlowerThanTheFastestOfEveryCut) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const ModelProfile profile = draw_blocks(seed);
     const Cluster cluster = make_devices(2);
     const Ranking ranking = rank_over({profile, cluster}, question_over(profile, kDecoupledSteps));
     ASSERT_TRUE(ranking.ahead && ranking.ahead->fastest);
-    EXPECT_EQ(*ranking.ahead->fastest, try_every_cut({profile, cluster}, kDecoupledSteps));
+    // Less where a device has several stages, which are no cut into a stage for each device.
+    EXPECT_LE(*ranking.ahead->fastest, try_every_cut({profile, cluster}, kDecoupledSteps));
     EXPECT_LE(ranking.fastest()->makespan, *ranking.ahead->fastest);
   }
 }
