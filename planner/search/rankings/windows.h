@@ -17,7 +17,7 @@
 
 namespace frazil {
 
-// A search ends once the windows that it simulated had so many tasks, about a second's work.
+// A search ends once the windows that it simulated had about so many tasks.
 inline constexpr std::int64_t kAheadEffort = 2'000'000;
 
 // Tries such plans, of at most options.steps_ahead steps, and adds those that fit to the ranking,
