@@ -157,7 +157,6 @@ set(thorough
   planner_reproduce_tests/OpenInputs
   planner_reproduce_tests/PipeBdSpeedups
   planner_reproduce_tests/PipeTransformerReproduction.OwnPlansAreNeverSlowerAndTablesAreTheSameEveryTime
-  planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
   planner_reproduce_tests/ReproducePipeBd
   planner_reproduce_tests/ReproduceSailor
   planner_reproduce_tests/VaryingStagesOfAllRuns
@@ -213,12 +212,15 @@ set(slow
   planner_search_tests/PublishedModel)
 set(soak
   exec_properties_tests/HybridPlans
+  exec_train_tests/Bf16Training.OfTheDigitsEndsWithinAPercentOfFp32
   exec_verbs_tests/JudgedRuns
+  planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
   planner_reproduce_tests/ReproduceSailor.AnswersTheSameAsAProgramInJsonAndInATable
   planner_search_tests/CutSearchSoak
   planner_search_tests/TightCutsSoak)
 
-# Tests that take minutes under a sanitizer, for code that others of their suites go through: left out there alone, but under --soak.
+# Tests that take minutes under a sanitizer, which is compiled without optimizations, for code that others of their rooms go through: left out
+# there alone, but under --soak. Of those that try everything the address sanitizer has what reads files and what answers.
 # The thread sanitizer also leaves out what it cannot judge: forked processes, since a child of a process of several threads may start no threads
 # of its own under it, and runs whose tensors die in libtorch, whose counts it does not see: of EnqueuedSteps those that keep storages of other
 # threads to watch them (tests/exec/devices/stream_order.h). Of runs over processes it sees FewProcesses of exec_threads_tests, whose members
@@ -283,35 +285,64 @@ if(sanitizer STREQUAL "thread")
     exec_train_tests/Trainer)
 elseif(sanitizer)
   set(unsanitized
-    planner_bounds_tests/OrderBound.IsNeverAboveTheSimulatedStepNorRejectsAPlanThatFits
+    analysis_tests/PredictedArms
+    planner_bounds_tests/OrderBound
+    planner_bounds_tests/StageLimits
     planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsOfRecordedNoise
     planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsWithout
     planner_drift_tests/DriftDetector.TellsMostDriftsWithinTwentyStepsAndNoneElseInNoiseWithFewBursts
+    planner_interop_tests/Chakra
+    planner_lowering_tests/LowerSchedules.EveryScheduleTakesTheTimeOfTheReference
+    planner_order_search_tests/OrderSearch.FindsTheOptimumOfEverySmallPipeline
+    planner_order_search_tests/OrderSearch.IsNeverWorseThanTheZeroBubbleHeuristic
+    planner_order_search_tests/OrderTiming.AfterAMoveIsThatOfTheWholeOrderTimedAnew
+    planner_orders_tests/HanayoOrder.IsTheListThatGoingTickByTickMakes
+    planner_orders_tests/LoopedOrders
+    planner_orders_tests/PatternOrders.AFurtherMicroBatchCostsVHalfItsWorkOnlyUnderThePublishedCondition
+    planner_orders_tests/PatternOrders.AllWorkIsDoneInTurnAndWithinTheMemoryOfThePattern
+    planner_orders_tests/SharedOrders.DrawnStagesComeThroughHoweverTheirMessagesAreHandedOver
+    planner_orders_tests/SlotOrders.MergedUnitsAreNeverSlowerThanUnitsApart
+    planner_orders_tests/SlotOrders.OnEqualDevicesMergingSavesTheShorterPassOfPMinus2ChunksPerUnit
+    planner_orders_tests/ZeroBubbleOrder.IsCompleteAndWithinTheLimitForAnyStages
     planner_partition_tests/GraphPartition.IsNeverWorseWithMoreDevicesNorWithLittleToLookAt
-    planner_partition_tests/PublishedOptima.AreNeverWorseWithMoreDevicesAndSayWhyTheOthersIdle
+    planner_partition_tests/PublishedOptima
+    planner_partition_tests/RandomWorkGraphs
+    planner_partition_tests/ReplicatedPartition.EqualsTryingAllPipelinesOnRandomModels
     planner_partition_tests/ReplicatedPartition.IsNeverWorseWithMoreMachines
+    planner_prediction_tests/Bounds.AreNeverAboveTheSimulatedTimes
+    planner_prediction_tests/Bounds.AreNeverAboveTheTimesOfAnyScheduleOfTheMenu
     planner_prediction_tests/BoundsBruteForce.NoOrderOfMoreMicroBatchesTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfThreeMicroBatchesOverThreeStagesTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.OrdersOfNumberedMicroBatchesReachNoLess
+    planner_prediction_tests/IdleTime.SplitsEverySchedulesTimeAsNamesAndTimesOfItsActionsTell
     planner_reproduce_tests/FixedSpace
+    planner_reproduce_tests/OpenInputs
     planner_reproduce_tests/OwnRuns
     planner_reproduce_tests/OwnTables
-    planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
+    planner_reproduce_tests/PipeBdSpeedups
+    planner_reproduce_tests/PipeTransformerReproduction.OwnPlansAreNeverSlowerAndTablesAreTheSameEveryTime
+    planner_reproduce_tests/ReproducePipeBd
     planner_reproduce_tests/ReproduceSailor.APlansOwnMeasurementsHaveNoSayInItsPrediction
     planner_reproduce_tests/ReproduceSailor.ChoosesAFormThatIsNoWorseThanThePlainLoop
     planner_reproduce_tests/ReproduceSailor.PredictsTheMeasuredPlansWithinTheBars
-    planner_search_tests/CutSearch.IsNeverSlowerThanAnyCutAndDepth
+    planner_reproduce_tests/VaryingStagesOfAllRuns
+    planner_search_tests/CutSearch
+    planner_search_tests/IdleDevices
     planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
-    planner_search_tests/JointSearchOver.FindsTheBestOfAllPlansAndTheSameRunnersUp
-    planner_search_tests/JointSearchOver.GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks
+    planner_search_tests/JointSearchOver
     planner_search_tests/PublishedModel.IsNeverWorseWithMoreDevicesAndSaysWhichIdle
     planner_search_tests/Search.IsNeverWorseWithMoreDevices
+    planner_search_tests/SearchEffort
     planner_search_tests/SearchOverProcesses.FindsWhatTryingEveryPlanInOneProcessAndInSeveralFinds
-    planner_trajectory_tests/LazyTrajectory.NoBoundIsAboveWhatItBounds
-    planner_trajectory_tests/LazyTrajectory.NoBoundWithACacheIsAboveWhatItBounds
+    planner_search_tests/SearchedOrders.AreSimulatedNeverBelowTheirBoundAndNeverTakenWhereTheyAreWorse
+    planner_search_tests/SearchedOrdersVerb.PlansWithSearchAmongTheSchedulesAndSimulatesToTheSameTime
+    planner_search_tests/SharedStagesSearch
+    planner_trajectory_tests/LazyTrajectory
     planner_trajectory_tests/OnlinePlans.StayWithinTheirFactorOfTheCheapestOfAllWalksOnAHundredTraces
+    planner_trajectory_tests/PlanCaches
     planner_trajectory_tests/PlanTrajectory.ChoosesAmongPlansWhoseCutsAreSearched
     planner_transitions_tests/FillChoice.CountsThatEachOfSeveralCachesHasToSeeEverySample
-    planner_transitions_tests/Replan.WithSearchedCutsNeverCostsMoreAndSometimesLess)
+    planner_transitions_tests/Replan
+    sim_tests/EventEngine.AgreesWithSteppingThroughTime)
 endif()

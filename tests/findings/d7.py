@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A reader takes at most 64 MiB + 16 bytes per byte of its file; a what-if above --max-memory is refused before it takes memory.
 
-Every reader meets two of its own dense files and one of the shapes that all readers meet, drawn with SEED; all of them with ALL_SHAPES=1."""
+A third of the readers, drawn with SEED, meet two of their own dense files and one of the shapes that all readers meet; with ALL_SHAPES=1
+every reader meets all of them."""
 import functools
 import os
 import pathlib
@@ -174,7 +175,10 @@ def check_readers(folder):
     wrong, tried, worst, left_out = [], 0, 0, []
     seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
     draw = random.Random(seed)
-    for name, (question, file, own) in READERS.items():
+    every = bool(os.environ.get("ALL_SHAPES"))
+    readers = list(READERS) if every else draw.sample(list(READERS), (len(READERS) + 2) // 3)
+    for name in readers:
+        question, file, own = READERS[name]
         if absent and (file.startswith("run/") or question.startswith("train")):
             left_out.append(f"{name} ({absent})")
             continue
@@ -182,7 +186,7 @@ def check_readers(folder):
             left_out.append(f"{name} (no {SAILOR})")
             continue
         names = list(dense.FEW if question.startswith("train") else dense.SHAPES)
-        if not os.environ.get("ALL_SHAPES"):
+        if not every:
             names, own = draw.sample(names, 1), dict(draw.sample(sorted(own.items()), min(2, len(own))))
         shapes = {shape: functools.partial(dense.shape, shape) for shape in names}
         told, asked, most = attack(folder, name, question, file, {**shapes, **own})
@@ -191,7 +195,7 @@ def check_readers(folder):
         print(line)
     if left_out:
         print(f"{len(left_out)} readers not tried: {'; '.join(left_out)}")
-    said = f"{len(READERS) - len(left_out)} readers of {tried} files took at most {worst:.1f} bytes per byte beside 64 MiB, and refused in one sentence (seed {seed})"
+    said = f"{len(readers) - len(left_out)} of {len(READERS)} readers of {tried} files took at most {worst:.1f} bytes per byte beside 64 MiB, and refused in one sentence (seed {seed})"
     return f"{len(wrong)} of {tried} files (seed {seed})" if wrong else said, not wrong
 
 

@@ -13,7 +13,7 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 FRAZIL = os.environ.get("FRAZIL", str(TREE / "build/bin/frazil"))
 DEADLINE = 1  # seconds
 STOPPED = 2.5
-STOPS = 6
+STOPS = 3
 
 RUN = {
     "format": "frazil.run",

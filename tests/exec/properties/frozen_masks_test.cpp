@@ -72,7 +72,7 @@ TEST(FrozenMasks, AnywhereGiveTheBitsOfOneDeviceAndThawAgain) {
   std::map<std::tuple<std::string, std::string, int>, Hashes> known;
   std::set<std::pair<std::string, std::string>> masks;  // of a model
   std::map<ScheduleKind, int> schedules;
-  for (std::size_t trial = 0; trial < 200; ++trial) {
+  for (std::size_t trial = 0; trial < 80; ++trial) {
     const TestModel& model = trial % 2 == 0 ? deep : models[trial / 2 % models.size()];
     const std::string mask = random.mask(model);
     const PlanForm form = random.form(model, mask);
@@ -88,7 +88,7 @@ TEST(FrozenMasks, AnywhereGiveTheBitsOfOneDeviceAndThawAgain) {
     EXPECT_EQ(train(model, form, optimizer), expected->second);
     ++schedules[form.schedule];
   }
-  EXPECT_EQ(masks.size(), 129U) << "different ones";
+  EXPECT_EQ(masks.size(), 61U) << "different ones";
   EXPECT_GE(schedules.size(), 15U) << "most schedules took part";
 }
 

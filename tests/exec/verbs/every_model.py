@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Takes each kind of model through profile, plan, simulate, verify and train as a user does; its weights are the same under every plan.
 
-every_model.py [KIND | FOLDER]...: default all kinds; in a FOLDER lie model.safetensors, a model file, and data.safetensors, 64 samples or more.
+every_model.py [KIND | FOLDER | --by-turns N]...: default all kinds; N of them, other ones each day; in a FOLDER lie model.safetensors, a model file, and data.safetensors, 64 samples or more.
 FRAZIL names the program, default build/bin/frazil of this tree. Exit code 0: all held; 1: something did not; 77: the program is not there.
 """
+import datetime
 import json
 import pathlib
 import subprocess
@@ -68,6 +69,12 @@ class Kind:
         answer = json.loads(self.succeed("train", *[run if word == "run.json" else word for word in INPUTS], *flags))
         return answer["state_hash"], answer["loss"], answer["accuracy"]
 
+    def events(self, run):
+        """What a run logged: losses of steps, and plans by the step from which they hold."""
+        logged = [json.loads(line) for line in (self.folder / run / "events.jsonl").read_text().splitlines()[1:]]
+        losses = {event["step"]: event["loss"] for event in logged if event["kind"] == "step"}
+        return losses, {event["step"]: event["summary"] for event in logged if event["kind"] == "plan"}
+
     def write_plan(self, name, pipelines):
         """Pipelines are lists of (first layer, device), and share the micro-batches."""
         layers, held = len(self.profile["layers"]), json.loads((self.folder / "best.json").read_text())
@@ -100,6 +107,14 @@ def differing(kind, known, what, found):
     return [] if found == known else [f"{kind}: {what} ends with {found}, expected {known}"]
 
 
+def first_difference(whole, resumed):
+    """Where two runs part, for who has to find out why."""
+    (losses, plans), (others, changed) = whole, resumed
+    apart = [step for step in losses if others.get(step) != losses[step]]
+    where = f"losses differ from step {apart[0]} on" if apart else "all losses are equal"
+    return f"{where}; plans {plans} and {changed}"
+
+
 def check_kind(folder, name):
     """What is wrong with this kind, and the accuracy that it has reached."""
     kind = Kind(folder, name)
@@ -110,12 +125,13 @@ def check_kind(folder, name):
     alone = kind.train("--keep-plan", "--plan", "one.json")
     wrong = differing(name, alone, "a run of two stages", kind.train("--keep-plan", "--plan", "stages.json"))
     wrong += differing(name, alone, "a run of two replicas", kind.train("--keep-plan", "--plan", "replicas.json"))
-    frozen = kind.train(run="frozen.json")
+    frozen = kind.train("--out", "whole", run="frozen.json")
     wrong += differing(name, frozen, "a cached run over two processes", kind.train("--procs", "2", run="cached.json"))
     wrong += [f"{name}: nothing froze"] if frozen == alone else []
     kind.train("--steps", "6", "--checkpoint-every", "3", "--out", "kept", run="frozen.json")
     resumed = json.loads(kind.succeed(*"train --resume kept --steps 12 --quiet --json".split()))
-    wrong += differing(name, frozen[0], "a run that was resumed", resumed["state_hash"])
+    for found in differing(name, frozen[0], "a run that was resumed", resumed["state_hash"]):
+        wrong.append(f"{found}; {first_difference(kind.events('whole'), kind.events('kept'))}")
     kind.succeed("check", "kept")
     verified = kind.run(*"verify --run run.json --cluster cluster.json --plan stages.json --blocks 2 --steps 2 --accept-load --quiet".split())
     if verified.returncode not in VERDICTS:
@@ -132,12 +148,21 @@ def refuse_digits(kind):
     return [f"{kind.name}: digits give {refused.returncode}: {one_line(refused.stdout)}"]
 
 
+def kinds_to_check(words):
+    every = [*MODELS, "distillation"]
+    if words[:1] != ["--by-turns"]:
+        return words or every
+    count = int(words[1])
+    turn = count * datetime.date.today().toordinal()
+    return [every[(turn + i) % len(every)] for i in range(count)]
+
+
 def check():
     if not pathlib.Path(FRAZIL).exists():
         raise Absent(f"no {FRAZIL}")
     wrong, seen, begin = [], [], time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        for kind in sys.argv[1:] or [*MODELS, "distillation"]:
+        for kind in kinds_to_check(sys.argv[1:]):
             folder = pathlib.Path(name) / pathlib.Path(kind).name
             folder.mkdir()
             found, accuracy = check_kind(folder, kind)
