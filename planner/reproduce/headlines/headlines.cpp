@@ -32,8 +32,10 @@ std::vector<ResultRow> compare_pipe_bd() {
                                 result.published.dataset),
                     result.published.thousandths[kLast] / 1000.0, find_speedup(result, kLast),
                     RowRole::kPrediction,
-                    "all-reduces and relays were not published and take no time; see `reproduce "
-                    "pipe-bd` for loading"});
+                    fmt::format("all-reduces and relays were not published and take no time; {} "
+                                "`reproduce pipe-bd`{}",
+                                result.fitted ? "loading is fitted on another row of" : "see",
+                                result.fitted ? "" : " for loading")});
   }
   return rows;
 }

@@ -70,9 +70,4 @@ struct PublishedSchedule {
 // Lists the schedules that the poster shows.
 std::vector<PublishedSchedule> list_published_schedules();
 
-// Time of a step of four balanced stages that each take 15 to 25 ms, with a barrier (its mean is
-// 15 + 10 x 4/5) and without, once queues between the stages have filled for 1,000 steps.
-inline constexpr double kBarrierStepMs = 23.00;
-inline constexpr double kDecoupledStepMs = 20.09;
-
 }  // namespace frazil

@@ -33,10 +33,11 @@ bool is_within(const SpeedupResult& result, std::size_t method) {
   });
 }
 
-// True if the row is judged; a row whose input is open is not.
+// True if the row is judged; a row is not whose open input could give what was published.
 bool is_answerable(const SpeedupResult& result, std::size_t method) {
   if (!result.bar) return false;
-  return method != kLayerwise || !result.open_load || is_within(result, method);
+  return method != kLayerwise || !result.open_load || !result.open_load->needed ||
+         is_within(result, method);
 }
 
 bool has_wrong_sign(const SpeedupResult& result, std::size_t method) {

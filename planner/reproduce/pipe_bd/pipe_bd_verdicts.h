@@ -4,8 +4,8 @@
 // methods are in the wrong order if the one that was published as faster is simulated as slower.
 // Bar, sign and order must hold with plain times and in the median of the runs whose times vary.
 // Equal speed-ups are in any order.
-// LS off its bar is answered if the input that it depends on was looked at: its row then counts
-// neither as wrong nor in orders, as rows of our own workloads do.
+// LS off its bar is answered if some value of the input that it depends on gives what was
+// published: its row then counts neither as wrong nor in orders, as rows of our own workloads do.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@ enum class SpeedupVerdict : std::uint8_t {
   kBaseline,     // data parallelism itself
   kFitted,       // a constant was taken from this row
   kWithinBar,    // off by at most the chart's bar
-  kOpenInput,    // off by more; which input decides it is told
+  kOpenInput,    // off by more; the value of an open input that gives the published one is told
   kOwnWorkload,  // no reproduction
   kOffBar,       // off by more, with the right sign and order
   kWrongOrder,

@@ -47,11 +47,14 @@ TEST(PipeBdVerdicts, JudgeTheOrderOfTheRunsMedianToo) {
 
 TEST(PipeBdVerdicts, CountNeitherFittedRowsNorOpenOnesNorOwnWorkloads) {
   SpeedupResult result = make_chart({1000, 500, 2400, 3200, 3200}, {1000, 500, 400, 310, 310});
-  result.open_load = OpenLoad{};
+  result.open_load = OpenLoad{.needed = Duration{1}};
   result.fitted = BlockwiseMethod::kTrDpu;
   EXPECT_EQ(judge_speedups(result),
             (std::vector{kBaseline, kOpenInput, kWithinBar, kFitted, kWithinBar}));
   EXPECT_TRUE(explain_misses(result).empty());
+  // An input that cannot give what was published answers nothing.
+  result.open_load->needed.reset();
+  EXPECT_EQ(judge_speedups(result)[1], kWrongSign);
   // A row within its bar needs no open input.
   result.times[1].plain = Duration{2000};
   EXPECT_EQ(judge_speedups(result)[1], kWithinBar);
