@@ -138,7 +138,7 @@ CacheConfig parse_cache(const JsonCursor& object) {
   return cache;
 }
 
-DriftConfig parse_drift(const JsonCursor& object, BatchGrowth growth) {
+DriftConfig parse_drift(const JsonCursor& object, const RunConfig& config) {
   constexpr int kLongestWindow = 1'000'000;
   DriftConfig drift;
   JsonFields fields(object);
@@ -149,9 +149,13 @@ DriftConfig parse_drift(const JsonCursor& object, BatchGrowth growth) {
       drift.false_alarms = rate->real(0, 1);
       if (drift.false_alarms == 0) rate->fail(rate->describe(), "more than 0");
     }
-    if (growth != BatchGrowth::kNone) {
+    if (config.batch_growth != BatchGrowth::kNone) {
       object.fail("drift watched in a run whose batch grows with the pipelines",
                   "\"batch_growth\": \"none\", or no drift");
+    }
+    if (config.local_statistics) {
+      object.fail("drift watched in a run whose slices normalise by statistics of their own",
+                  "\"local_statistics\": false, or no drift");
     }
   }
   fields.finish();
@@ -271,7 +275,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
     refuse_fresh_draws(*cache, config);
   }
   if (const Given drift = fields.optional("drift")) {
-    config.drift = parse_drift(*drift, config.batch_growth);
+    config.drift = parse_drift(*drift, config);
   }
   fields.finish();
   if (config.micro_batch_size > config.batch_size) {

@@ -60,10 +60,10 @@ class Training {
         checkpoints_(parts_, changes_, phases_) {
     ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
            "a validation guard is given samples to validate with");
-    if (config_.batch_growth == BatchGrowth::kWithPipelines) teller_.tell(0, kGrows);
-    if (config_.local_statistics) teller_.tell(0, kNormalisesLocally);
     if (config_.freeze.freeze_untrainable) teller_.tell(0, tell_untrainable(run_.model()));
     checkpoints_.restore();
+    if (config_.batch_growth == BatchGrowth::kWithPipelines) teller_.tell(0, kGrows);
+    if (config_.local_statistics) teller_.tell(0, kNormalisesLocally);
     drift_.restore();
     if (result_.first_step < steps_) phases_.decide(result_.first_step, result_.first_step);
   }
@@ -347,7 +347,7 @@ class Training {
   void keep_weights(Step done) {
     const std::vector<LayerState> states =
         changes_.survive(done, [&] { return run_.gather_states(); });
-    parts_.options.keep_weights(states, done);
+    parts_.options.keep_weights(run_.model(), states, done);
   }
 
   void note_plans() {

@@ -11,12 +11,18 @@
 
 namespace frazil {
 
-void Checkpointing::refuse_growth() const {
-  if (parts_.config.batch_growth == BatchGrowth::kNone) return;
-  throw InputError("run configuration", 0,
-                   "a batch that grows with the pipelines, so that "
-                   "what is learnt follows from the plans",
-                   "a fixed one where the run keeps checkpoints");
+void Checkpointing::refuse_what_follows_from_plans() const {
+  const auto refuse = [](const std::string& found, const std::string& expected) {
+    throw InputError("run configuration", 0,
+                     found + ", so that what is learnt follows from the plans",
+                     expected + " where the run keeps checkpoints");
+  };
+  if (parts_.config.batch_growth != BatchGrowth::kNone) {
+    refuse("a batch that grows with the pipelines", "a fixed one");
+  }
+  if (parts_.config.local_statistics) {
+    refuse("slices that normalise by statistics of their own", "\"local_statistics\": false");
+  }
 }
 
 void Checkpointing::open() {
@@ -30,7 +36,7 @@ void Checkpointing::open() {
 
 void Checkpointing::restore() {
   if (!parts_.options.durable) return;
-  refuse_growth();
+  refuse_what_follows_from_plans();
   // A new run writes nothing before its first plan is in force.
   if (!parts_.options.durable->resume) return;
   open();

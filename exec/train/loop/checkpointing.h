@@ -42,7 +42,7 @@ class Checkpointing {
  private:
   void save(Step done);
   void begin_at(const TrainingPosition& position);
-  void refuse_growth() const;
+  void refuse_what_follows_from_plans() const;
   void refuse_to_go_on(Step step) const;
   std::optional<MeasuredCosts> find_costs() const;
   TrainingPosition position_at(Step done) const;

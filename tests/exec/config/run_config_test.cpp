@@ -375,6 +375,9 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("batch_growth": "with-pipelines", "drift": {"kind": "on"})",
        "drift watched in a run whose batch grows with the pipelines at $.drift",
        R"("batch_growth": "none", or no drift)"},
+      {R"("local_statistics": true, "reduction": "fast", "drift": {"kind": "on"})",
+       "drift watched in a run whose slices normalise by statistics of their own at $.drift",
+       R"("local_statistics": false, or no drift)"},
   };
   for (const BadInput& bad : cases) {
     EXPECT_EQ(error_of(with_members(bad.members)),

@@ -63,26 +63,38 @@ TEST_F(DistilledRuns, KeepAStudentThatIsANetworkOfItsOwn) {
   EXPECT_EQ(still.at("loss"), distilled.at("loss"));
 }
 
-TEST_F(DistilledRuns, HaveTheSameBitsRelayedDecoupledOverProcessesAndResumedElsewhere) {
-  const Json searched = train("--out searched --checkpoint-every 5");
+TEST_F(DistilledRuns, HaveTheSameBitsRelayedDecoupledAndOverProcesses) {
+  const Json searched = train("--out searched");
   for (const int steps_ahead : {0, 3}) {
     write_plan({{0, 4}}, steps_ahead);
     const Json relayed = train("--plan plan.json --keep-plan --out relayed --force");
     EXPECT_EQ(relayed.at("state_hash"), searched.at("state_hash")) << steps_ahead << " ahead";
   }
   EXPECT_EQ(train("--procs 2 --out processes").at("state_hash"), searched.at("state_hash"));
-  ASSERT_EQ(answer("train",
-                   "--run run.json --profile model.json --cluster cluster.json --out cut "
-                   "--checkpoint-every 5 --steps 10")
-                .is_null(),
-            false);
-  const Json more = answer("train", "--resume cut --steps 20");
+}
+
+TEST_F(DistilledRuns, GoOnHereAndElsewhereWithTheBitsOfOneThatNeverEnded) {
+  write_run("run.json", distillation(),
+            {{"optimizer", {{"kind", "adamw"}, {"learning_rate", 0.01}, {"cosine", false}}}});
+  const Json whole = train("--out whole");
+  (void)train("--out cut --checkpoint-every 5 --steps 10");
   fs::create_directories(path("elsewhere"));
-  for (const char* const name : {"cut", "searched"}) {
-    fs::copy(path(name), path(std::string("elsewhere/") + name), fs::copy_options::recursive);
+  fs::copy(path("cut"), path("elsewhere/cut"), fs::copy_options::recursive);
+  for (const char* const run : {"cut", "elsewhere/cut"}) {
+    const Json more = answer("train", std::string("--resume ") + run + " --steps 24");
+    EXPECT_EQ(more.at("resumed_from_step"), 10);
+    EXPECT_EQ(more.at("state_hash"), whole.at("state_hash")) << run;
   }
-  EXPECT_EQ(answer("train", "--resume elsewhere/searched --steps 24").at("resumed_from_step"), 24);
-  EXPECT_EQ(more.at("resumed_from_step"), 10);
+  // Nothing is left to do.
+  EXPECT_EQ(answer("train", "--resume cut --steps 24").at("resumed_from_step"), 24);
+}
+
+// What is learnt would follow from the plan that a resumed run takes.
+TEST_F(DistilledRuns, KeepNoCheckpointsWhereSlicesNormaliseByThemselves) {
+  write_run("run.json", distillation(), {{"reduction", "fast"}, {"local_statistics", true}});
+  expect_refusal(
+      "--run run.json --profile model.json --cluster cluster.json --out cut --checkpoint-every 5",
+      "slices that normalise by statistics of their own");
 }
 
 // Each block by a run of its own, as data parallel distillation takes them.
