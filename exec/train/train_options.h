@@ -88,9 +88,10 @@ struct TrainOptions {
   // Is called when all inputs are looked at and the first plan is in force, before anything of the
   // run is written. It is not called if no step is left to do.
   std::function<void()> begin = {};
-  // Is given the state of each layer and the number of steps behind it when the run ends, also
-  // where `stop` has ended it.
-  std::function<void(const std::vector<LayerState>& layers, Step done)> keep_weights = {};
+  // Is given the model, the state of each layer and the number of steps behind it when the run
+  // ends, also where `stop` has ended it. The files of the model need not be there any more.
+  std::function<void(const ModelSpec& model, const std::vector<LayerState>& layers, Step done)>
+      keep_weights = {};
   // If given, each event is written there as it happens (exec/train/event_log.h).
   std::filesystem::path event_log = {};
   // If given, is told of each phase of a durable run when the phase begins and when it ends, by its

@@ -93,8 +93,9 @@ void set_files(RunFolder& folder, const TrainRequest& request, bool resume, Weig
   options.keep_phase = [&folder](const TrainPhase& phase, std::size_t number) {
     write_phase(phase, number, folder.path());
   };
-  options.keep_weights = [&](const std::vector<LayerState>& layers, Step done) {
-    weights.keep(folder.path(), options.config, layers, done);
+  options.keep_weights = [&](const ModelSpec& model, const std::vector<LayerState>& layers,
+                             Step done) {
+    weights.keep(folder.path(), options.config, model, layers, done);
   };
 }
 

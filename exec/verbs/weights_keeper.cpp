@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "exec/checkpoint/weights_file.h"
-#include "exec/config/configured_run.h"
 #include "exec/models/weight_names.h"
 #include "profiles/error.h"
 
@@ -15,8 +14,8 @@ namespace {
 // Returns what the file says of itself; "statistics" names the running statistics, "unchanged" the
 // tensors that training leaves alone; "part" which part of the run's model the file holds, and
 // "left_out" how the names of all others begin.
-std::map<std::string, std::string> describe_weights(const RunConfig& config, Step done) {
-  const ModelSpec model = make_model(config);
+std::map<std::string, std::string> describe_weights(const RunConfig& config, const ModelSpec& model,
+                                                    Step done) {
   std::map<std::string, std::string> metadata{{"model", model.name},
                                               {"steps", std::to_string(done)}};
   if (model.evaluated) metadata.insert({{"part", "student"}, {"left_out", "teacher."}});
@@ -36,7 +35,7 @@ std::map<std::string, std::string> describe_weights(const RunConfig& config, Ste
 }  // namespace
 
 void WeightsKeeper::keep(const std::filesystem::path& folder, const RunConfig& config,
-                         const std::vector<LayerState>& layers, Step done) {
+                         const ModelSpec& model, const std::vector<LayerState>& layers, Step done) {
   try {
     std::vector<const Tensors*> parameters;
     std::vector<const Tensors*> statistics;
@@ -45,11 +44,11 @@ void WeightsKeeper::keep(const std::filesystem::path& folder, const RunConfig& c
       statistics.push_back(&layer.statistics);
     }
     std::vector<NamedTensor> weights = name_weights(config.model, parameters);
-    for (NamedTensor& statistic : name_statistics(make_model(config), statistics)) {
+    for (NamedTensor& statistic : name_statistics(model, statistics)) {
       weights.push_back(std::move(statistic));
     }
     write_weights(real_file_system(), folder / "weights.safetensors", weights,
-                  describe_weights(config, done));
+                  describe_weights(config, model, done));
     is_kept_ = true;
   } catch (const InputError&) {
     failure_ = std::current_exception();

@@ -8,14 +8,16 @@
 #include <vector>
 
 #include "exec/config/run_config.h"
+#include "exec/models/model.h"
 #include "exec/state/layer_state.h"
 
 namespace frazil {
 
 class WeightsKeeper {
  public:
-  // Writes the weights of all layers after so many steps. Keeps an InputError for rethrow().
-  void keep(const std::filesystem::path& folder, const RunConfig& config,
+  // Writes the weights of all layers of the run's model after so many steps. Keeps an InputError
+  // for rethrow().
+  void keep(const std::filesystem::path& folder, const RunConfig& config, const ModelSpec& model,
             const std::vector<LayerState>& layers, Step done);
   bool is_kept() const { return is_kept_; }
   // Throws what keep() has kept from throwing.
