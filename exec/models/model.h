@@ -82,7 +82,8 @@ struct LayerCall {
 enum class SampleMixing { kNever, kInTraining, kAlways };
 
 // What of a layer one step moves. What it does not move keeps its bits, and so do its moments in
-// the optimizer, as PyTorch's optimizers leave a parameter whose gradient is None.
+// the optimizer. The count of steps by which AdamW corrects moments is the layer's and goes on;
+// PyTorch has one for each parameter, so there a parameter that is first moved late moves less.
 struct MovedParts {
   std::vector<bool> parameters;  // by trainable parameter
   std::vector<bool> statistics;

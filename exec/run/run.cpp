@@ -7,7 +7,6 @@
 #include "exec/devices/steady_time.h"
 #include "exec/run/jobs/member_faults.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/step_window.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -149,8 +148,7 @@ void Run::restore(std::vector<LayerState> layers) {
 }
 
 // A wait lasts no longer than the window that it is in.
-void Run::expect_step(Duration predicted) {
-  const int window = pool_.has_plan() ? steps_of_window(plan(), meetings(/*caches=*/false)) : 1;
+void Run::expect_step(Duration predicted, int window) {
   step_deadline_.begin_plan(predicted * window);
   limit_waits();
 }

@@ -146,9 +146,9 @@ class Run {
   // done on some devices then.
   std::vector<StepResult> steps(const std::vector<StepRequest>& requests, bool record = false);
 
-  // Tells how long a step of the plan in force is predicted to take. If the options ask for a
-  // predicted deadline, it follows from that, and from the steps of a window.
-  void expect_step(Duration predicted);
+  // Tells how long a step of the plan in force is predicted to take, and how many are handed out at
+  // once. If the options ask for a predicted deadline, it follows from both.
+  void expect_step(Duration predicted, int window = 1);
 
   // Measures messages between two devices, and so often what devices wait for a commit before they
   // update; no plan need be in force. Requires: for commits, a run over processes.

@@ -45,6 +45,8 @@ class FreezeControl {
   std::optional<FreezeMask> foresee(Step within) const { return authority_.foresee(within); }
   // Returns the factors of the blocks' learning rates in a step; empty: all 1.
   std::vector<double> rate_factors(Step step) const;
+  // Returns the step of the last decision; none before the first.
+  std::optional<Step> decided() const { return authority_.state().step; }
   // Returns the masks so far, each with the step from which it was in force.
   const std::vector<TracedMask>& masks() const { return masks_; }
 

@@ -58,7 +58,8 @@ void PhaseChanges::begin_run(Step step) {
   });
   changes_.survive(step, [&] { parts_.plans.find_overhead(transition); });
   // Going to the plan again forgets what its step is expected to take.
-  parts_.run.expect_step(parts_.result.phases.back().predicted_step);
+  const TrainPhase& phase = parts_.result.phases.back();
+  parts_.run.expect_step(phase.predicted_step, static_cast<int>(phase.window));
   foresee(step, kForeseen);
 }
 
@@ -82,7 +83,7 @@ void PhaseChanges::begin_phase(Step step, ElasticPlan::Transitioned begun_phase)
   result.phases.push_back(std::move(begun_phase.begun.phase));
   const TrainPhase& phase = result.phases.back();
   const Plan& plan = phase.plan;
-  parts_.run.expect_step(phase.predicted_step);
+  parts_.run.expect_step(phase.predicted_step, static_cast<int>(phase.window));
   keep_phase();
   note_decision(step);
   const int grown = plan.batch_size == parts_.config.batch_size ? 0 : plan.batch_size;

@@ -22,6 +22,7 @@ class StepWindows {
 
  private:
   bool may_change_mask(Step step);
+  bool has_declined() const;
 
   const TrainingParts& parts_;
   bool has_asked_ = false;
