@@ -84,12 +84,7 @@ void expect_gradients(const ModelSpec& model, const std::vector<Tensors>& found,
   }
 }
 
-// A stage on several devices slices samples, which layers that mix them forbid.
 bool fits(const PlanForm& form, const ModelSpec& model) {
-  const auto mixes = [](const LayerSpec& layer) { return mixes_samples(layer, /*training=*/true); };
-  if (form.shared_stage >= 0 && std::any_of(model.layers.begin(), model.layers.end(), mixes)) {
-    return false;
-  }
   const int layers = static_cast<int>(model.layers.size());
   const auto is_cut = [&](int cut) { return cut > 0 && cut < layers; };
   return form.devices * form.chunks <= layers &&

@@ -19,25 +19,7 @@ TEST(Supernet, UnderMasksHasTheBitsOfAPlainProgram) {
 
 // The first of the two steps moves weights, the second the architecture.
 TEST(Supernet, HasTheBitsOfOneDeviceUnderEveryPlan) {
-  EXPECT_GE(expect_bits_of_one_device(supernet_model(), clipped_adamw()), 37);
-}
-
-// Without norms a stage may be on several devices, which take micro-batches in turn.
-TEST(Supernet, WithoutNormsHasTheBitsOfOneDeviceWhereAStageIsShared) {
-  SupernetConfig config = small_supernet();
-  config.shape.batch_norm = false;
-  const TestModel model = supernet_model(config);
-  const std::uint64_t expected = train_two_steps(model, momentum_sgd(), {.micro_batches = 8});
-  for (const PlanForm& form :
-       {PlanForm{.schedule = ScheduleKind::kGpipe, .devices = 2, .cuts = {5}, .shared_stage = 0},
-        PlanForm{.devices = 3, .recompute = true, .shared_stage = 1},
-        PlanForm{.schedule = ScheduleKind::kZbH1, .devices = 2, .shared_stage = 1},
-        PlanForm{.schedule = ScheduleKind::kZbH1, .devices = 2, .replicas = 2}}) {
-    PlanForm eight = form;
-    eight.micro_batches = 8;
-    SCOPED_TRACE(name_of(eight));
-    EXPECT_EQ(train_two_steps(model, momentum_sgd(), eight), expected);
-  }
+  EXPECT_GE(expect_bits_of_one_device(supernet_model(), clipped_adamw()), 43);
 }
 
 TEST(Supernet, AsAStudentHasTheBitsOfAPlainProgramAndOfOneDeviceUnderEveryPlan) {
@@ -45,7 +27,7 @@ TEST(Supernet, AsAStudentHasTheBitsOfAPlainProgramAndOfOneDeviceUnderEveryPlan) 
   expect_plain_bits(distilled_supernet_model(), "0101");
   SupernetConfig shallow = small_supernet();
   shallow.shape.cells = {1, 1};
-  EXPECT_GE(expect_bits_of_one_device(distilled_supernet_model(shallow), clipped_adamw()), 51);
+  EXPECT_GE(expect_bits_of_one_device(distilled_supernet_model(shallow), clipped_adamw()), 57);
 }
 
 // Freezing a block leaves the draws of the others as they are.
