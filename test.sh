@@ -54,10 +54,11 @@ fail() {
   exit 1
 }
 
-# build PRESET [TARGETS...]: configures and builds. The sanitizer presets decide about libtorch themselves.
+# build PRESET [TARGETS...]: configures and builds, benchmarks under --soak alone. The sanitizer presets decide about libtorch themselves.
 build() {
   local preset=$1 settings=("-DFRAZIL_TORCH=${FRAZIL_TORCH:-}")
   shift
+  if ! wants_soak; then settings+=(-DFRAZIL_BENCH=OFF); fi
   if [ "$preset" = asan ]; then settings=("-DCMAKE_CXX_COMPILER=$clang"); fi
   cmake --preset "$preset" "${settings[@]}"
   cmake --build --preset "$preset" --parallel "$jobs" ${1:+--target "$@"}

@@ -77,7 +77,6 @@ set(thorough
   exec_properties_tests/SmallCnn
   exec_properties_tests/SmallVgg
   exec_properties_tests/Staircase
-  exec_properties_tests/StepWindows
   exec_properties_tests/Supernet
   exec_properties_tests/TwoDevicePlans
   exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
@@ -103,6 +102,7 @@ set(thorough
   exec_threads_tests/PeerFaults
   exec_threads_tests/ReductionMemory
   exec_threads_tests/SameBits
+  exec_threads_tests/StepWindows
   exec_threads_tests/ThreadedModels
   exec_train_tests/Bf16Training
   exec_train_tests/DriftControl
@@ -271,6 +271,7 @@ if(sanitizer STREQUAL "thread")
     exec_threads_tests/PartlyCachedRun.HasTheSameBitsWhereStagesRecomputeOrDevicesShareTheFirst
     exec_threads_tests/PartlyCachedRun.HasTheSameBitsWithAShortLastBatch
     exec_threads_tests/PartlyCachedRun.OfEveryModelHasTheBitsOfOneWithoutACache
+    exec_threads_tests/StepWindows.ChangeNoBitOfATransformer
     exec_train_tests/CacheAdmission.DeclinesATierThatIsTooSlow
     exec_train_tests/CacheAdmission.DeclinesInTheLastEpochWithTheReasonAndRunsThePlanWithout
     exec_train_tests/CacheAdmission.GoesOnWithTheOldDepthWhereANewOneDoesNotPay

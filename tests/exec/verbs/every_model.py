@@ -172,4 +172,5 @@ def check():
     return told + f"{time.monotonic() - begin:.0f} s", "; ".join(wrong)
 
 
-sys.exit(tell("every_model.py", check))
+if __name__ == "__main__":
+    sys.exit(tell("every_model.py", check))
