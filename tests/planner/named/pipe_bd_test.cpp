@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "planner/prediction/ranking.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
@@ -90,6 +92,18 @@ TEST(HybridPlans, AreRefusedByTheVerbUnlessTheirStagesFit) {
       folder.run("simulate", "--plan plan.json --profile model.json --cluster tight.json --json");
   EXPECT_EQ(simulated.code, 0) << simulated.err;
   EXPECT_EQ(plan("roomy.json", "pipe-bd").code, 0) << "with room for both blocks it is accepted";
+}
+
+TEST(HybridPlans, AreRefusedInOneSentenceForMoreDevicesThanSamples) {
+  const ProgramFolder folder("pipe-bd-few-samples");
+  write_model_profile(make_three_units(), folder.path("model.json"));
+  write_cluster(make_three_devices(Bytes{9'000}), folder.path("cluster.json"));
+  const Outcome refused = folder.run(
+      "plan", "--profile model.json --cluster cluster.json --batch 2 --planner pipe-bd --out p");
+  EXPECT_EQ(refused.code, 3) << refused.out;
+  EXPECT_EQ(refused.err,
+            "frazil plan: pipe-bd shares a batch by samples, and 2 are too few for 3 devices\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.path("p")));
 }
 
 }  // namespace
