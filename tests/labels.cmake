@@ -247,7 +247,7 @@ if(sanitizer STREQUAL "thread")
     exec_state_tests/WeightVersions.EqualASequentialProgramThatAppliesTheSameVersions
     exec_state_tests/WeightVersions.UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsTheirRuleSays
     exec_threads_tests/CachedMemory
-    exec_threads_tests/CachedRun.OfModelsWithSeveralTensorsAtABoundary
+    exec_threads_tests/CachedRun
     exec_threads_tests/CachedTraining.GoesOnFromACheckpointWithTheSameBits
     exec_threads_tests/CachedTraining.InBfloat16SaysThatItRounds
     exec_threads_tests/CachedTraining.IsRefusedWhereItCannotBe
@@ -272,6 +272,7 @@ if(sanitizer STREQUAL "thread")
     exec_threads_tests/PartlyCachedRun.HasTheSameBitsWithAShortLastBatch
     exec_threads_tests/PartlyCachedRun.OfEveryModelHasTheBitsOfOneWithoutACache
     exec_threads_tests/StepWindows.ChangeNoBitOfATransformer
+    exec_train_tests/Bf16Training
     exec_train_tests/CacheAdmission.DeclinesATierThatIsTooSlow
     exec_train_tests/CacheAdmission.DeclinesInTheLastEpochWithTheReasonAndRunsThePlanWithout
     exec_train_tests/CacheAdmission.GoesOnWithTheOldDepthWhereANewOneDoesNotPay
