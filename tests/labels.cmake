@@ -78,7 +78,6 @@ set(thorough
   exec_properties_tests/SmallVgg
   exec_properties_tests/Staircase
   exec_properties_tests/Supernet
-  exec_properties_tests/TwoDevicePlans
   exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
   exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
   exec_properties_tests/UntrainableParameters
@@ -212,6 +211,7 @@ set(slow
   planner_search_tests/PublishedModel)
 set(soak
   exec_properties_tests/HybridPlans
+  exec_properties_tests/TwoDevicePlans
   exec_train_tests/Bf16Training.OfTheDigitsEndsWithinAPercentOfFp32
   exec_verbs_tests/JudgedRuns
   planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
