@@ -303,9 +303,10 @@ elseif(sanitizer)
     planner_orders_tests/PatternOrders.AFurtherMicroBatchCostsVHalfItsWorkOnlyUnderThePublishedCondition
     planner_orders_tests/PatternOrders.AllWorkIsDoneInTurnAndWithinTheMemoryOfThePattern
     planner_orders_tests/SharedOrders.DrawnStagesComeThroughHoweverTheirMessagesAreHandedOver
-    planner_orders_tests/SlotOrders.MergedUnitsAreNeverSlowerThanUnitsApart
-    planner_orders_tests/SlotOrders.OnEqualDevicesMergingSavesTheShorterPassOfPMinus2ChunksPerUnit
+    planner_orders_tests/SlotOrders
+    planner_orders_tests/WaveOrders.ZbVSpanKeepsItsBoundAtRandomCosts
     planner_orders_tests/ZeroBubbleOrder.IsCompleteAndWithinTheLimitForAnyStages
+    planner_orders_tests/ZeroBubbleVOrder
     planner_partition_tests/GraphPartition.IsNeverWorseWithMoreDevicesNorWithLittleToLookAt
     planner_partition_tests/PublishedOptima
     planner_partition_tests/RandomWorkGraphs
@@ -319,6 +320,7 @@ elseif(sanitizer)
     planner_prediction_tests/BoundsBruteForce.OrdersOfNumberedMicroBatchesReachNoLess
     planner_prediction_tests/IdleTime.SplitsEverySchedulesTimeAsNamesAndTimesOfItsActionsTell
     planner_reproduce_tests/FixedSpace
+    planner_reproduce_tests/Headlines.AnswerInJsonWithAReasonInEveryRow
     planner_reproduce_tests/OpenInputs
     planner_reproduce_tests/OwnRuns
     planner_reproduce_tests/OwnTables
@@ -340,6 +342,8 @@ elseif(sanitizer)
     planner_search_tests/SearchedOrders.AreSimulatedNeverBelowTheirBoundAndNeverTakenWhereTheyAreWorse
     planner_search_tests/SearchedOrdersVerb.PlansWithSearchAmongTheSchedulesAndSimulatesToTheSameTime
     planner_search_tests/SharedStagesSearch
+    planner_search_tests/TightCuts
+    planner_search_tests/WindowSearch
     planner_trajectory_tests/LazyTrajectory
     planner_trajectory_tests/OnlinePlans.StayWithinTheirFactorOfTheCheapestOfAllWalksOnAHundredTraces
     planner_trajectory_tests/PlanCaches
