@@ -26,8 +26,8 @@ def write_plans(comparison):
     starts = [next(index for index, layer in enumerate(comparison.layers) if layer["block"] == block) for block in range(1, comparison.blocks)]
     plans = {f"cut before block {block}": comparison.plan(f"cut{block}", [[(0, 0), (first, 1)]], steps_ahead=STEPS_AHEAD)
              for block, first in enumerate(starts, 2)}
+    comparison.plan("shared", [[(0, 0)]], steps_ahead=STEPS_AHEAD)
     for name in ("shared.json", "shared-masked.json"):
-        comparison.plan("shared", [[(0, 0)]], steps_ahead=STEPS_AHEAD)
         plan = comparison.frazil.read(name)
         plan["pipelines"][0]["stages"][0]["devices"] = [0, 1]
         comparison.frazil.write(name, plan)

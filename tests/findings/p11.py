@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# reproduce pipe-bd ends with 1 and says why where a speed-up has the wrong sign or stands in the wrong order, and every
+# reproduce pipe-bd ends with 1 and says why where a speed-up has the wrong sign, stands in the wrong order or is off its bar, and every
 # row has a verdict that no error contradicts.
 """Runs `frazil reproduce pipe-bd`, reads its rows, and judges signs and orders once more."""
 
