@@ -86,13 +86,14 @@ END
   return 1
 }
 
-# fuzzing_packages: the names. Clang 14 cannot read the C++ library of Ubuntu 24.04; that of Ubuntu 22.04 brings its libFuzzer along.
+# fuzzing_packages: the names, with a linker that takes a seventh of the usual one's time for what is instrumented. Clang 14 cannot read the
+# C++ library of Ubuntu 24.04; that of Ubuntu 22.04 brings its libFuzzer along.
 fuzzing_packages() {
   # shellcheck source=/dev/null
   case $(. /etc/os-release 2>/dev/null && echo "${ID:-}${VERSION_ID:-}") in
-    ubuntu22.04) echo clang-14 llvm-14 ;;
-    ubuntu24.04) echo clang-18 libclang-rt-18-dev llvm-18 ;;
-    *) echo clang-14 libclang-rt-14-dev llvm-14 ;;
+    ubuntu22.04) echo clang-14 llvm-14 lld-14 ;;
+    ubuntu24.04) echo clang-18 libclang-rt-18-dev llvm-18 lld-18 ;;
+    *) echo clang-14 libclang-rt-14-dev llvm-14 lld-14 ;;
   esac
 }
 
