@@ -15,12 +15,16 @@ enum class LayerPhase : std::uint8_t {
   kBackwardWeight,       // W (wgrad) after the layer's I, in a schedule that splits the backward
   kBackwardWeightAlone,  // W in a backward that is split for measuring
   kUpdate,
+  kStatistics,  // folded into the running ones at the end of a step
 };
+
+// True of a phase that a step has once for each layer, whatever its micro-batches.
+inline bool ends_step(LayerPhase phase) { return phase >= LayerPhase::kUpdate; }
 
 struct LayerSample {
   LayerId layer;
   LayerPhase phase = LayerPhase::kForward;
-  int samples = 0;  // in the micro-batch; 0 for an update
+  int samples = 0;  // in the micro-batch; 0 at the end of a step
   Duration duration{0};
   DeviceId device = {};
 };

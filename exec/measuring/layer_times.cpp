@@ -39,6 +39,10 @@ Duration LayerTimes::forward_and_backward(LayerId layer, int samples) const {
          mean(layer, LayerPhase::kBackward, samples);
 }
 
+Duration LayerTimes::update(LayerId layer) const {
+  return mean(layer, LayerPhase::kUpdate, 0) + mean(layer, LayerPhase::kStatistics, 0);
+}
+
 void OverheadMeter::add_step(Duration step_time, const std::vector<Span>& spans,
                              const std::vector<LayerSample>& samples) {
   Timeline timeline;
@@ -53,7 +57,7 @@ void OverheadMeter::add_step(Duration step_time, const std::vector<Span>& spans,
     ++actions;
   }
   for (const LayerSample& sample : samples) {
-    if (sample.phase != LayerPhase::kUpdate) {
+    if (!ends_step(sample.phase)) {
       inside_actions -= static_cast<double>(sample.duration.count());
     }
   }

@@ -22,6 +22,8 @@ class LayerTimes {
   Duration mean(LayerId layer, LayerPhase phase, int samples) const;
   // Returns the sum of the mean forward, loss and backward times of a layer at a micro-batch size.
   Duration forward_and_backward(LayerId layer, int samples) const;
+  // Returns what the layer takes at the end of a step: its update, and its running statistics.
+  Duration update(LayerId layer) const;
 
  private:
   double keep_;

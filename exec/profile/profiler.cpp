@@ -125,7 +125,7 @@ void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
   const GradientFlow flow = find_unfrozen_flow(profile);
   for (std::size_t l = 0; l < profile.layers.size(); ++l) {
     profile.layers[l].costs.clear();
-    profile.layers[l].update = gathered.times.mean(LayerId{l}, LayerPhase::kUpdate, 0);
+    profile.layers[l].update = gathered.times.update(LayerId{l});
   }
   for (const int size : sizes) {
     const std::vector<std::int64_t> order = epoch_order(data.train.count(), 0, 0);

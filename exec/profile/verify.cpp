@@ -104,7 +104,7 @@ class Verifying {
       cost.stash = stashes_[l];
       cost.stash_frozen = stashes_of_frozen_[l];
       profile.layers[l].costs = {cost};
-      profile.layers[l].update = half.times.mean(id, LayerPhase::kUpdate, 0);
+      profile.layers[l].update = half.times.update(id);
     }
     Cluster cluster = options_.cluster;
     const Overheads overheads = half.overheads.overheads();

@@ -144,13 +144,6 @@ void BatchStatistics::share() {
   }
 }
 
-void BatchStatistics::fold() {
-  ENSURE(is_shared_, "what other owners have is there");
-  const c10::NoGradGuard no_grad;
-  for (const LayerId layer : layers_) fold_layer(layer);
-  found_.clear();
-}
-
 std::vector<StagePart> BatchStatistics::find_parts_of(LayerId layer,
                                                       MicroBatchId micro_batch) const {
   const std::vector<Pipeline>& pipelines = program_.plan.pipelines;
@@ -170,12 +163,16 @@ std::vector<bool> BatchStatistics::find_moved(LayerId layer) const {
   return spec.moved(layer, state_.at(layer).parameters, key_).statistics;
 }
 
-void BatchStatistics::fold_layer(LayerId layer) {
-  const auto& found = found_[layer];
+void BatchStatistics::fold(LayerId layer) {
+  ENSURE(is_shared_, "what other owners have is there");
+  const c10::NoGradGuard no_grad;
+  const auto found = std::exchange(found_[layer], {});
   ENSURE(static_cast<int>(found.size()) == program_.plan.micro_batches(),
          "statistics of every micro-batch");
   const std::vector<StatisticSpec>& specs = model_.layers[layer.index()].statistics;
   const std::vector<bool> moved = find_moved(layer);
+  std::vector<std::vector<StagePart>> parts;
+  for (const auto& [micro_batch, own] : found) parts.push_back(find_parts_of(layer, micro_batch));
   for (std::size_t s = 0; s < specs.size(); ++s) {
     if (!moved[s]) continue;
     at::Tensor& running = state_.at(layer).statistics.at(s);
@@ -184,9 +181,9 @@ void BatchStatistics::fold_layer(LayerId layer) {
       continue;
     }
     const double momentum = specs[s].momentum;
+    auto own_parts = parts.begin();
     for (const auto& [micro_batch, own] : found) {
-      const at::Tensor whole =
-          average_parts(find_parts_of(layer, micro_batch), own, s, running.device());
+      const at::Tensor whole = average_parts(*own_parts++, own, s, running.device());
       running.mul_(1 - momentum).add_(whole * momentum);
     }
   }

@@ -43,10 +43,11 @@ class BatchStatistics {
   // Sends the other owners of layers what they lack and receives what this device lacks, through
   // the host; does nothing when called again in the same step. Requires: all forwards are done.
   void share();
-  // Folds them into the states. Requires: share() was called.
-  void fold();
+  // Folds those of a layer into its state. Requires: share() was called.
+  void fold(LayerId layer);
 
-  bool has_layers() const { return !layers_.empty(); }
+  // That this device owns and that keep statistics.
+  const std::vector<LayerId>& layers() const { return layers_; }
   bool has_peers() const { return !peers_.empty(); }
 
  private:
@@ -60,7 +61,6 @@ class BatchStatistics {
   at::Tensor pack(const Peer& peer) const;
   void unpack(const Peer& peer, const at::Tensor& packed);
   std::vector<bool> find_moved(LayerId layer) const;
-  void fold_layer(LayerId layer);
   // Returns the parts that the layer's stage makes of a micro-batch, in the order of slices.
   std::vector<StagePart> find_parts_of(LayerId layer, MicroBatchId micro_batch) const;
 
@@ -69,8 +69,8 @@ class BatchStatistics {
   DeviceId device_;
   DeviceState& state_;
   Communicator& communicator_;
-  std::vector<LayerId> layers_;  // that this device owns and that keep statistics
-  std::vector<Peer> peers_;      // ascending
+  std::vector<LayerId> layers_;
+  std::vector<Peer> peers_;  // ascending
   RandomKey key_;
   bool is_shared_ = false;
   // By layer, micro-batch and the device that works on a part of it.

@@ -110,6 +110,7 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
     gradients_.begin(input.step);
     statistics_.begin({.seed = input.seed, .step = input.step, .micro_batch = {}});
     has_voted_ = false;
+    has_folded_ = false;
     recorder_.begin_step();
     if (measurement_.memory) begin_memory();
     for (const Action& action : program_.schedule.devices[device_.index()]) {

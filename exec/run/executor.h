@@ -95,6 +95,7 @@ class Executor {
   GradientSums gradients_;
   BatchStatistics statistics_;
   bool has_voted_ = false;
+  bool has_folded_ = false;
   StageEntries entries_;
   StepData data_;
   WeightReads reads_;

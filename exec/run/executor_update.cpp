@@ -38,10 +38,14 @@ void Executor::share_statistics() {
 
 // A device may keep statistics and update no weights, so that its list has no barrier.
 void Executor::end_statistics() {
-  if (!statistics_.has_layers()) return;
+  if (statistics_.layers().empty() || std::exchange(has_folded_, true)) return;
   share_statistics();
   vote();
-  statistics_.fold();
+  for (const LayerId layer : statistics_.layers()) {
+    const SteadyTime start = recorder_.now();
+    statistics_.fold(layer);
+    if (measurement_.layers) recorder_.add_layer(layer, LayerPhase::kStatistics, 0, start);
+  }
 }
 
 void Executor::update(const Action& action) {
@@ -49,6 +53,8 @@ void Executor::update(const Action& action) {
     if (gradients_.has(layer)) update_weights(layer, gradients_.take(layer));
   });
   for (const WeightRead& read : reads_.end_group(action.stage)) recorder_.add_weight_read(read);
+  // Where the device's list ends with a U, the running statistics are part of it, as in a profile.
+  if (&action == &program_.schedule.devices[device_.index()].back()) end_statistics();
 }
 
 double Executor::rate_of(LayerId layer) const {

@@ -100,7 +100,7 @@ struct WireEnum<Lane> {
 };
 template <>
 struct WireEnum<LayerPhase> {
-  static constexpr LayerPhase last = LayerPhase::kUpdate;
+  static constexpr LayerPhase last = LayerPhase::kStatistics;
 };
 
 template <class A>

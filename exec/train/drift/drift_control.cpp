@@ -99,7 +99,7 @@ StepCosts DriftControl::take_costs(Step step, const StepResult& result) {
   if (!measures_layers_ || !is_due(step)) return costs;
   std::map<std::pair<DeviceId, LayerId>, Duration> layers;
   for (const LayerSample& sample : parts_.run.take_layer_samples()) {
-    if (sample.phase == LayerPhase::kUpdate) continue;
+    if (ends_step(sample.phase)) continue;
     layers[{sample.device, sample.layer}] += sample.duration;
   }
   for (const auto& [where, time] : layers) {

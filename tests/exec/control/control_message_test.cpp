@@ -175,7 +175,7 @@ TEST(Wire, SurvivesAnyByteOfAJobOrAnAnswerThatChanges) {
 
 TEST(Wire, RefusesValuesThatAnEnumerationDoesNotHave) {
   std::string sample = encode(LayerSample{LayerId{1}, LayerPhase::kUpdate, 8, Duration{9}});
-  sample[sizeof(LayerId)] = 7;
+  sample[sizeof(LayerId)] = 8;
   EXPECT_THROW((void)decode<LayerSample>(sample), WireError);
   std::string failure = to_bytes(FailureMessage{1, FaultKind::kUndone, "so"});
   failure[kControlHead + 4 + 8] = 8;

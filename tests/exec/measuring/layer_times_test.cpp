@@ -34,8 +34,10 @@ TEST(LayerTimes, AddForwardLossAndBackwardButNoUpdate) {
   LayerTimes times;
   times.add({sample(3, LayerPhase::kForward, 2, 10), sample(3, LayerPhase::kLoss, 2, 200),
              sample(3, LayerPhase::kBackward, 2, 3000), sample(3, LayerPhase::kUpdate, 0, 40'000),
+             sample(3, LayerPhase::kStatistics, 0, 7),
              sample(3, LayerPhase::kBackwardInput, 2, 500'000)});
   EXPECT_EQ(times.forward_and_backward(LayerId{3}, 2), Duration{3210});
+  EXPECT_EQ(times.update(LayerId{3}), Duration{40'007});
 }
 
 Span span(const char* action, int begin, int end) {
@@ -51,9 +53,10 @@ TEST(Overheads, AreWhatLayersAndActionsLeaveOver) {
   OverheadMeter meter;
   EXPECT_EQ(meter.overheads().per_action, Duration{0});
   EXPECT_EQ(meter.overheads().per_step, Duration{0});
-  meter.add_step(Duration{430}, {span("0F0", 0, 100), span("0B0", 100, 300), span("0U", 300, 400)},
-                 {sample(0, LayerPhase::kForward, 1, 80), sample(0, LayerPhase::kBackward, 1, 150),
-                  sample(0, LayerPhase::kUpdate, 0, 99)});
+  meter.add_step(
+      Duration{430}, {span("0F0", 0, 100), span("0B0", 100, 300), span("0U", 300, 400)},
+      {sample(0, LayerPhase::kForward, 1, 80), sample(0, LayerPhase::kBackward, 1, 150),
+       sample(0, LayerPhase::kUpdate, 0, 60), sample(0, LayerPhase::kStatistics, 0, 39)});
   EXPECT_EQ(meter.overheads().per_action, Duration{35});
   EXPECT_EQ(meter.overheads().per_step, Duration{30});
 }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "exec/checkpoint/checkpoint_file.h"
 #include "exec/models/untrainable_blocks.h"
@@ -230,6 +232,33 @@ TEST(BatchStatistics, AreInCheckpoints) {
   resumed.restore(std::move(checkpoint.layers));
   train(resumed, 2);
   EXPECT_EQ(resumed.weight_hash(), whole.weight_hash());
+}
+
+// What a profile takes for the update of a layer is then what time lines show of it.
+TEST(BatchStatistics, AreFoldedWithinTheLastUpdateOfTheirDevice) {
+  const TestModel model = normed_cnn_model();
+  frazil::Run run(model.spec, momentum_sgd(), kNormedSeed, 2);
+  run.transition_to(make_plan(model, {.devices = 2}));
+  run.measure({.layers = true});
+  const StepResult result = run.step(0, kNormedRate, batch_at(model, 0), true);
+  std::map<DeviceId, Duration> left;
+  for (const Span& span : result.spans) {
+    if (span.action.kind == ActionKind::kUpdate) left[span.device] += span.duration();
+  }
+  EXPECT_EQ(left.size(), 2U);
+  std::set<LayerId> folded;
+  for (const LayerSample& sample : run.take_layer_samples()) {
+    if (!ends_step(sample.phase)) continue;
+    left[sample.device] -= sample.duration;
+    if (sample.phase == LayerPhase::kStatistics) folded.insert(sample.layer);
+  }
+  for (const auto& [device, rest] : left) EXPECT_GE(rest, Duration{0}) << device.value;
+  std::set<LayerId> expected;
+  for (std::size_t l = 0; l < model.spec.layers.size(); ++l) {
+    if (!model.spec.layers[l].statistics.empty()) expected.emplace(l);
+  }
+  EXPECT_EQ(folded, expected);
+  EXPECT_FALSE(expected.empty());
 }
 
 TEST(BatchStatistics, AreNoneOfASlice) {
