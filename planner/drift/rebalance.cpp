@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/named/dynmo.h"
-#include "planner/named/layer_loads.h"
+#include "planner/partition/layer_loads.h"
 #include "planner/partition/partition.h"
 #include "planner/plan/activity.h"
 #include "profiles/error.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "planner/named/layer_loads.h"
+#include "planner/partition/layer_loads.h"
 #include "planner/plan/activity.h"
 #include "planner/plan/step_window.h"
 #include "planner/prediction/simulate_plan.h"

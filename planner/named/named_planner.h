@@ -2,8 +2,8 @@
 // clang-format off
 // Planners of other systems, by name. Each decides as its own header says. Here it gets a model, a
 // cluster, a mask and a batch, and its answer becomes a plan that the simulator can judge.
-//   pipe-bd            hybrid distribution, as its code searches it       planner/named/pipe_bd.h
-//   pipe-bd-memory     pipe-bd's search within the devices' memory        planner/named/pipe_bd.h
+//   pipe-bd            hybrid distribution, as its code searches it       planner/partition/pipe_bd.h
+//   pipe-bd-memory     pipe-bd's search within the devices' memory        planner/partition/pipe_bd.h
 //   torchgpipe         nearly equal blocks, gpipe                         block_partition.h
 //   pipetransformer    greedy balance and halving by parameters, gpipe    pipe_transformer.h
 //   pipedream          stages and replicas for the steady state, 1f1b     pipedream.h

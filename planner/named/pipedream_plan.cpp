@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/named/layer_loads.h"
+#include "planner/partition/layer_loads.h"
 #include "planner/named/pipedream.h"
 #include "planner/partition/replica_levels.h"
 #include "profiles/error.h"

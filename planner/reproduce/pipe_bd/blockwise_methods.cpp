@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/named/pipe_bd.h"
+#include "planner/partition/pipe_bd.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/named/hybrid_distribution.h"
+#include "planner/partition/hybrid_distribution.h"
 #include "profiles/units.h"
 
 namespace frazil {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string>
 
-#include "planner/named/pipe_bd.h"
+#include "planner/partition/pipe_bd.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -7,6 +7,7 @@
 #include "planner/plan/step_window.h"
 #include "planner/prediction/simplicity.h"
 #include "planner/prediction/simulate_plan.h"
+#include "planner/search/rankings/hybrid_starts.h"
 
 namespace frazil {
 namespace {
@@ -105,6 +106,18 @@ bool has_steps_to_be_ahead(const Plan& plan) {
          plan.pipelines.front().stages.size() > 1;
 }
 
+// Those of Pipe-BD come first, for they are few and the effort may be spent on the others.
+std::vector<Plan> list_starts(Setting setting, const SearchOptions& options,
+                              const Ranking& ranking) {
+  std::vector<Plan> starts = list_hybrid_starts(setting, options);
+  for (const Candidate& candidate : ranking.candidates) {
+    if (!candidate.infeasible && has_steps_to_be_ahead(candidate.plan)) {
+      starts.push_back(candidate.plan);
+    }
+  }
+  return starts;
+}
+
 bool is_known(const std::vector<Candidate>& candidates, const Plan& plan) {
   return std::any_of(candidates.begin(), candidates.end(),
                      [&](const Candidate& other) { return other.plan == plan; });
@@ -117,9 +130,8 @@ void add_windows(Setting setting, const SearchOptions& options, Ranking& ranking
   if (count_losses(setting.profile()) < 2) return;
   AheadSearch search(setting, options);
   std::vector<Candidate> found;
-  for (const Candidate& candidate : ranking.candidates) {
-    if (candidate.infeasible || !has_steps_to_be_ahead(candidate.plan)) continue;
-    std::optional<Candidate> ahead = search.improve(candidate.plan);
+  for (Plan& start : list_starts(setting, options, ranking)) {
+    std::optional<Candidate> ahead = search.improve(std::move(start));
     if (ahead && !is_known(found, ahead->plan)) found.push_back(*std::move(ahead));
   }
   ranking.ahead = SearchedWindows{search.tried(), std::nullopt};

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/named/block_partition.h"
-#include "planner/named/hybrid_distribution.h"
+#include "planner/partition/hybrid_distribution.h"
 #include "planner/named/pipedream.h"
 
 namespace {

@@ -11,7 +11,7 @@
 
 #include "exec/devices/steady_time.h"
 #include "exec/run/run.h"
-#include "planner/named/pipe_bd.h"
+#include "planner/partition/pipe_bd.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/reproduce/pipe_bd/pipe_bd_workloads.h"
 #include "profiles/cluster.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "planner/actions/validate_plan.h"
-#include "planner/named/pipe_bd.h"
+#include "planner/partition/pipe_bd.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/named/hybrid_distribution.h"
+#include "planner/partition/hybrid_distribution.h"
 
 namespace frazil {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/actions/validate_plan.h"
-#include "planner/named/pipe_bd.h"
+#include "planner/partition/pipe_bd.h"
 #include "planner/prediction/repeat_steps.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/reproduce/pipe_bd/pipe_bd_results.h"

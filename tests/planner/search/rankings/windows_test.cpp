@@ -9,6 +9,7 @@
 #include <random>
 
 #include "planner/actions/validate_plan.h"
+#include "planner/partition/pipe_bd.h"
 #include "planner/plan/step_window.h"
 #include "planner/search/rankings/rank_plans.h"
 #include "profiles/model_profile_json.h"
@@ -99,6 +100,35 @@ TEST(WindowSearch, OnThreeDevicesAreNeverSlowerThanInStepAndNearTheFastestOfEver
     EXPECT_LE(*ranking.ahead->fastest * 10,
               try_every_cut({profile, cluster}, kDecoupledSteps) * 11);
   }
+}
+
+// Pipe-BD's automatic hybrid distribution tries every cut into stages of any numbers of devices,
+// which share a batch by samples, and is given the same steps ahead here.
+TEST(WindowSearch, FindsPlansNoSlowerThanThoseOfAutomaticHybridDistribution) {
+  constexpr int kShared = 12;  // samples of a batch, which 1, 2, 3 and 4 devices share evenly
+  int faster = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const ModelProfile profile = draw_blocks(seed);
+    const FreezeMask mask = FreezeMask::all_active(static_cast<int>(profile.blocks.size()));
+    for (int devices = 2; devices <= 4; ++devices) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", devices " + std::to_string(devices));
+      const Cluster cluster = make_devices(devices);
+      const auto hybrid =
+          search_hybrid_plans(measure_hybrid_with_memory({profile, cluster}, mask, kShared));
+      ASSERT_TRUE(hybrid);
+      Plan plan = make_hybrid_plan(*hybrid, profile, mask, kShared);
+      plan.steps_ahead = kDecoupledSteps;
+      const Candidate theirs = judge_plan(plan, {profile, cluster}, false);
+      ASSERT_FALSE(theirs.infeasible);
+      SearchOptions options = question_over(profile, kDecoupledSteps);
+      options.batch_size = kShared;
+      options.micro_batch_sizes = {1, 2, 3, 4, 6, 12};
+      const Ranking ranking = rank_over({profile, cluster}, options);
+      EXPECT_LE(ranking.fastest()->makespan, theirs.makespan);
+      if (ranking.fastest()->makespan < theirs.makespan) ++faster;
+    }
+  }
+  EXPECT_GT(faster, kSeeds);
 }
 
 TEST(WindowSearch, AreNotLookedForInStepUnderAClipOrWithOneLoss) {

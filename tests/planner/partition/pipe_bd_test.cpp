@@ -1,4 +1,4 @@
-#include "planner/named/pipe_bd.h"
+#include "planner/partition/pipe_bd.h"
 
 #include <gtest/gtest.h>
 

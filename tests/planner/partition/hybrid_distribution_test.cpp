@@ -1,4 +1,4 @@
-#include "planner/named/hybrid_distribution.h"
+#include "planner/partition/hybrid_distribution.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Pipe-BD's plans (Jang et al. 2023; planner/named/hybrid_distribution.h) for any model. Pipe-BD
+// Pipe-BD's plans (Jang et al. 2023; planner/partition/hybrid_distribution.h) for any model. Pipe-BD
 // distributes units. Where several layers carry a loss, as in blockwise distillation, each such
 // layer ends a unit (a block of the teacher and the student's block that it teaches); else the
 // model's blocks are the units. A batch is one micro-batch, which the devices of a stage share by
@@ -16,7 +16,7 @@
 // the first g devices. The relay goes over the link from device 0 to device 1, on which Pipe-BD's
 // code measures it.
 
-#include "planner/named/hybrid_distribution.h"
+#include "planner/partition/hybrid_distribution.h"
 #include "planner/plan/plan.h"
 #include "profiles/model_profile.h"
 #include "profiles/setting.h"

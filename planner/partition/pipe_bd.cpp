@@ -1,8 +1,8 @@
-#include "planner/named/pipe_bd.h"
+#include "planner/partition/pipe_bd.h"
 
 #include <algorithm>
 
-#include "planner/named/layer_loads.h"
+#include "planner/partition/layer_loads.h"
 #include "planner/plan/step_window.h"
 #include "profiles/error.h"
 #include "sim/collective_cost.h"

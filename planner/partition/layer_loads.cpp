@@ -1,4 +1,4 @@
-#include "planner/named/layer_loads.h"
+#include "planner/partition/layer_loads.h"
 
 #include <algorithm>
 
