@@ -15,7 +15,7 @@ enum class LayerPhase : std::uint8_t {
   kBackwardWeight,       // W (wgrad) after the layer's I, in a schedule that splits the backward
   kBackwardWeightAlone,  // W in a backward that is split for measuring
   kUpdate,
-  kStatistics,  // folded into the running ones at the end of a step
+  kStatistics,  // a step has folded its micro-batches into the running statistics
 };
 
 // True of a phase that a step has once for each layer, whatever its micro-batches.

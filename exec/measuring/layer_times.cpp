@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "analysis/ratio_interval.h"
 
@@ -14,6 +15,26 @@ Duration to_duration(double nanoseconds) {
 
 Duration trimmed(const std::vector<double>& samples, double keep) {
   return samples.empty() ? Duration{0} : to_duration(trimmed_mean(samples, keep));
+}
+
+// Returns the longest time of a device between the end of what it did before its last U and that U.
+Duration find_wait_before_update(const std::vector<Span>& spans) {
+  std::map<DeviceId, const Span*> updates;
+  for (const Span& span : spans) {
+    if (span.action.kind != ActionKind::kUpdate) continue;
+    const Span*& last = updates[span.device];
+    if (last == nullptr || last->start < span.start) last = &span;
+  }
+  Duration longest{0};
+  for (const auto& [device, update] : updates) {
+    std::optional<TimePoint> before;
+    for (const Span& span : spans) {
+      if (span.device != device || span.end > update->start) continue;
+      before = std::max(before.value_or(span.end), span.end);
+    }
+    if (before) longest = std::max(longest, update->start - *before);
+  }
+  return longest;
 }
 
 }  // namespace
@@ -62,7 +83,8 @@ void OverheadMeter::add_step(Duration step_time, const std::vector<Span>& spans,
     }
   }
   if (actions > 0) per_action_.push_back(inside_actions / actions);
-  per_step_.push_back(static_cast<double>((step_time - makespan(timeline)).count()));
+  const Duration beside = step_time - makespan(timeline) + find_wait_before_update(spans);
+  per_step_.push_back(static_cast<double>(beside.count()));
 }
 
 Overheads OverheadMeter::overheads() const {

@@ -22,7 +22,8 @@ class LayerTimes {
   Duration mean(LayerId layer, LayerPhase phase, int samples) const;
   // Returns the sum of the mean forward, loss and backward times of a layer at a micro-batch size.
   Duration forward_and_backward(LayerId layer, int samples) const;
-  // Returns what the layer takes at the end of a step: its update, and its running statistics.
+  // Returns what the layer takes at the end of a step: its update, and folding as many
+  // micro-batches into its running statistics as the measured steps had.
   Duration update(LayerId layer) const;
 
  private:
@@ -37,7 +38,9 @@ struct Overheads {
 };
 
 // OverheadMeter derives both overheads from recorded steps: (F and B spans - their layers' samples)
-// / actions, and step time - makespan. Each is the trimmed mean over the steps, never below 0.
+// / actions, and step time - makespan + the longest wait of a device between its last U and what it
+// did before, in which owners share their statistics. Each is the trimmed mean over the steps,
+// never below 0.
 class OverheadMeter {
  public:
   explicit OverheadMeter(double keep = 0.9) : keep_(keep) {}

@@ -43,10 +43,10 @@ class BatchStatistics {
   // Sends the other owners of layers what they lack and receives what this device lacks, through
   // the host; does nothing when called again in the same step. Requires: all forwards are done.
   void share();
-  // Folds those of a layer into its state. Requires: share() was called.
+  // Folds the statistics of a layer into its state. Requires: share() was called.
   void fold(LayerId layer);
 
-  // That this device owns and that keep statistics.
+  // Returns the layers that this device owns and that keep statistics, ascending.
   const std::vector<LayerId>& layers() const { return layers_; }
   bool has_peers() const { return !peers_.empty(); }
 

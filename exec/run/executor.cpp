@@ -115,12 +115,13 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
     if (measurement_.memory) begin_memory();
     for (const Action& action : program_.schedule.devices[device_.index()]) {
       action_.store(&action, std::memory_order_relaxed);
+      if (is_last_update(action)) share_statistics();
       perform(action);
       kept_.settle();
     }
     kept_.clear();
     action_ = nullptr;
-    end_statistics();
+    end_statistics(false);
     communicator_.finish();
     settle();
     watch_.settle();

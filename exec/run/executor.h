@@ -70,7 +70,8 @@ class Executor {
   void pass_barrier();
   void vote();
   void share_statistics();
-  void end_statistics();
+  void end_statistics(bool is_in_update);
+  bool is_last_update(const Action& action) const;
   void begin_memory();
   void update(const Action& action);
   void update_weights(LayerId layer, Tensors gradients);

@@ -37,14 +37,16 @@ void Executor::share_statistics() {
 }
 
 // A device may keep statistics and update no weights, so that its list has no barrier.
-void Executor::end_statistics() {
+void Executor::end_statistics(bool is_in_update) {
   if (statistics_.layers().empty() || std::exchange(has_folded_, true)) return;
   share_statistics();
   vote();
   for (const LayerId layer : statistics_.layers()) {
     const SteadyTime start = recorder_.now();
     statistics_.fold(layer);
-    if (measurement_.layers) recorder_.add_layer(layer, LayerPhase::kStatistics, 0, start);
+    if (measurement_.layers && is_in_update) {
+      recorder_.add_layer(layer, LayerPhase::kStatistics, 0, start);
+    }
   }
 }
 
@@ -53,8 +55,14 @@ void Executor::update(const Action& action) {
     if (gradients_.has(layer)) update_weights(layer, gradients_.take(layer));
   });
   for (const WeightRead& read : reads_.end_group(action.stage)) recorder_.add_weight_read(read);
-  // Where the device's list ends with a U, the running statistics are part of it, as in a profile.
-  if (&action == &program_.schedule.devices[device_.index()].back()) end_statistics();
+  if (is_last_update(action)) end_statistics(true);
+}
+
+// Where a device's list ends with a U, the running statistics are folded within it, as a profile
+// has it. They are shared before, so that a device that waits for another one is not at work.
+bool Executor::is_last_update(const Action& action) const {
+  return action.kind == ActionKind::kUpdate &&
+         &action == &program_.schedule.devices[device_.index()].back();
 }
 
 double Executor::rate_of(LayerId layer) const {

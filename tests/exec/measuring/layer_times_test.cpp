@@ -61,6 +61,14 @@ TEST(Overheads, AreWhatLayersAndActionsLeaveOver) {
   EXPECT_EQ(meter.overheads().per_step, Duration{30});
 }
 
+// The update begins 40 ns after the reduction, of which the makespan of 440 ns holds as many.
+TEST(Overheads, HoldTheWaitBeforeTheLastUpdateThatMakespansHold) {
+  OverheadMeter meter;
+  meter.add_step(Duration{450}, {span("0F0", 0, 100), span("0B0", 100, 300), span("0U", 340, 440)},
+                 {});
+  EXPECT_EQ(meter.overheads().per_step, Duration{50});
+}
+
 TEST(Overheads, AreNeverNegative) {
   OverheadMeter meter;
   meter.add_step(Duration{90}, {span("0F0", 0, 100)}, {sample(0, LayerPhase::kForward, 1, 120)});
