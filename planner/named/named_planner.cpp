@@ -8,11 +8,11 @@
 
 #include "planner/named/block_partition.h"
 #include "planner/named/dynmo.h"
-#include "planner/partition/layer_loads.h"
-#include "planner/partition/pipe_bd.h"
 #include "planner/named/pipe_transformer.h"
 #include "planner/named/pipedream_plan.h"
 #include "planner/named/uniform.h"
+#include "planner/partition/layer_loads.h"
+#include "planner/partition/pipe_bd.h"
 #include "profiles/error.h"
 #include "profiles/known_names.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/partition/layer_loads.h"
 #include "planner/named/pipedream.h"
+#include "planner/partition/layer_loads.h"
 #include "planner/partition/replica_levels.h"
 #include "profiles/error.h"
 

@@ -1,7 +1,7 @@
 #pragma once
-// Pipe-BD's plans (Jang et al. 2023; planner/partition/hybrid_distribution.h) for any model. Pipe-BD
-// distributes units. Where several layers carry a loss, as in blockwise distillation, each such
-// layer ends a unit (a block of the teacher and the student's block that it teaches); else the
+// Pipe-BD's plans (Jang et al. 2023; planner/partition/hybrid_distribution.h) for any model.
+// Pipe-BD distributes units. Where several layers carry a loss, as in blockwise distillation, each
+// such layer ends a unit (a block of the teacher and the student's block that it teaches); else the
 // model's blocks are the units. A batch is one micro-batch, which the devices of a stage share by
 // samples.
 //

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "planner/named/dynmo.h"
-#include "planner/partition/layer_loads.h"
 #include "planner/named/uniform.h"
+#include "planner/partition/layer_loads.h"
 #include "planner/partition/partition.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/reproduce/pipetransformer_runs.h"

@@ -1,9 +1,9 @@
 #pragma once
-// The plans of Pipe-BD's automatic hybrid distribution (planner/partition/pipe_bd.h) as a search of
-// this question may take them: of its sizes of micro-batches, whole ones of which the devices of a
-// stage take in turn, for to share their samples would change bits, and no layer's statistics allow
-// it. Pipe-BD's own search looks at single steps without the ramp, which is what counts where
-// devices are steps ahead of each other.
+// A search of steps ahead starts also from plans of Pipe-BD's automatic hybrid distribution
+// (planner/partition/pipe_bd.h), which balances what devices do in a step and leaves out its ramp:
+// that is what counts where devices are steps ahead of each other. Here a stage's devices take
+// whole micro-batches in turn, where Pipe-BD shares their samples, for shares would change bits. A
+// question's other limits hold: its schedules, stages, replicas, and whether devices share stages.
 
 #include <vector>
 
@@ -13,13 +13,12 @@
 
 namespace frazil {
 
-// Above so many devices times units the distribution is not looked for: finding it takes the
-// square.
-inline constexpr int kMostHybridCells = 4'096;
+// Distributions are not looked for where that would take more operations: about a second's.
+inline constexpr std::int64_t kMostHybridEffort = 200'000'000;
 
-// Returns the best distribution that fits the memory by its own rules, once for each size that
-// gives every stage's devices equally many micro-batches; nothing with fewer samples than devices,
-// or where none fits. Whether a plan fits in truth is not said.
+// Returns, for each size of micro-batches, the best distribution by Pipe-BD's costs whose groups of
+// devices divide the micro-batches; nothing for one device, with fewer samples than devices, or
+// where none fits the memory by Pipe-BD's rules. Whether a plan fits in truth is not said.
 std::vector<Plan> list_hybrid_starts(Setting setting, const SearchOptions& options);
 
 }  // namespace frazil

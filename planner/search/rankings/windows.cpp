@@ -1,6 +1,7 @@
 #include "planner/search/rankings/windows.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -24,16 +25,16 @@ class AheadSearch {
   AheadSearch(Setting setting, const SearchOptions& options)
       : setting_(setting), options_(options) {}
 
-  // Returns the best that `plan` leads to; none if it cannot have steps ahead or does not fit.
-  std::optional<Candidate> improve(Plan plan) {
+  // Returns the plan with steps ahead; none if it cannot have them or does not fit.
+  std::optional<Candidate> begin(Plan plan) {
     plan.steps_ahead = options_.steps_ahead;
     if (count_window(plan, setting_, step_options()) == 1) return std::nullopt;
-    std::optional<Candidate> best = judge(std::move(plan));
-    while (best) {
-      std::optional<Candidate> faster = move_cuts(*best);
-      if (!faster) break;
-      best = std::move(faster);
-    }
+    return judge(std::move(plan));
+  }
+
+  // Returns the best that moving its cuts leads to.
+  Candidate improve(Candidate best) {
+    while (std::optional<Candidate> faster = move_cuts(best)) best = *std::move(faster);
     return best;
   }
 
@@ -106,15 +107,16 @@ bool has_steps_to_be_ahead(const Plan& plan) {
          plan.pipelines.front().stages.size() > 1;
 }
 
-// Those of Pipe-BD come first, for they are few and the effort may be spent on the others.
 std::vector<Plan> list_starts(Setting setting, const SearchOptions& options,
                               const Ranking& ranking) {
-  std::vector<Plan> starts = list_hybrid_starts(setting, options);
+  std::vector<Plan> starts;
   for (const Candidate& candidate : ranking.candidates) {
     if (!candidate.infeasible && has_steps_to_be_ahead(candidate.plan)) {
       starts.push_back(candidate.plan);
     }
   }
+  std::vector<Plan> hybrids = list_hybrid_starts(setting, options);
+  std::move(hybrids.begin(), hybrids.end(), std::back_inserter(starts));
   return starts;
 }
 
@@ -129,10 +131,17 @@ void add_windows(Setting setting, const SearchOptions& options, Ranking& ranking
   if (options.steps_ahead == 0 || options.clip || ranking.best() == nullptr) return;
   if (count_losses(setting.profile()) < 2) return;
   AheadSearch search(setting, options);
-  std::vector<Candidate> found;
+  std::vector<Candidate> begun;
   for (Plan& start : list_starts(setting, options, ranking)) {
-    std::optional<Candidate> ahead = search.improve(std::move(start));
-    if (ahead && !is_known(found, ahead->plan)) found.push_back(*std::move(ahead));
+    std::optional<Candidate> ahead = search.begin(std::move(start));
+    if (ahead) begun.push_back(*std::move(ahead));
+  }
+  // The effort may end with the first ones.
+  rank(begun);
+  std::vector<Candidate> found;
+  for (Candidate& start : begun) {
+    Candidate ahead = search.improve(std::move(start));
+    if (!is_known(found, ahead.plan)) found.push_back(std::move(ahead));
   }
   ranking.ahead = SearchedWindows{search.tried(), std::nullopt};
   for (Candidate& ahead : found) {

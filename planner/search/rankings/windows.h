@@ -2,11 +2,12 @@
 // The part of a search for plans whose devices are steps ahead of each other
 // (planner/plan/step_window.h), for models with several losses: in a distillation, where nothing
 // but the teacher's outputs travels between stages, a device then never waits for a later one, and
-// a step takes what its busiest device does (Pipe-BD's decoupled update). It comes after all other
-// plans and starts from Pipe-BD's own (planner/search/rankings/hybrid_starts.h) and those that are
-// ranked: each pipeline over several devices is tried with steps ahead, then moves its cuts, up to
-// three layers at a time, as long as its simulated time falls. For a step by itself another cut may
-// be the best than for steps in a window, whose ramps overlap.
+// a step takes what its busiest device does (Pipe-BD's decoupled update). The search comes after
+// all other plans. It gives steps ahead to each pipeline over several devices that is ranked, and
+// to those of Pipe-BD's distribution (planner/search/rankings/hybrid_starts.h). From the fastest
+// on, it then moves their cuts, up to three layers at a time, as long as the simulated time falls:
+// for a step by itself another cut may be the best than for steps in a window, whose ramps overlap.
+// Stages of several ranges of layers keep theirs.
 //
 // No bound over such plans is claimed. Of each one the busiest device's compute is a bound
 // (planner/prediction/ranking.h).

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "planner/named/block_partition.h"
-#include "planner/partition/hybrid_distribution.h"
 #include "planner/named/pipedream.h"
+#include "planner/partition/hybrid_distribution.h"
 
 namespace {
 

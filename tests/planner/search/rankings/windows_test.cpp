@@ -5,12 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "planner/actions/validate_plan.h"
 #include "planner/partition/pipe_bd.h"
 #include "planner/plan/step_window.h"
+#include "planner/search/rankings/hybrid_starts.h"
 #include "planner/search/rankings/rank_plans.h"
 #include "profiles/model_profile_json.h"
 #include "tests/planner/support/for_each_cuts.h"
@@ -116,19 +118,56 @@ TEST(WindowSearch, FindsPlansNoSlowerThanThoseOfAutomaticHybridDistribution) {
       const auto hybrid =
           search_hybrid_plans(measure_hybrid_with_memory({profile, cluster}, mask, kShared));
       ASSERT_TRUE(hybrid);
-      Plan plan = make_hybrid_plan(*hybrid, profile, mask, kShared);
-      plan.steps_ahead = kDecoupledSteps;
+      const Plan plan = make_hybrid_plan(*hybrid, profile, mask, kShared);
       const Candidate theirs = judge_plan(plan, {profile, cluster}, false);
       ASSERT_FALSE(theirs.infeasible);
       SearchOptions options = question_over(profile, kDecoupledSteps);
       options.batch_size = kShared;
       options.micro_batch_sizes = {1, 2, 3, 4, 6, 12};
       const Ranking ranking = rank_over({profile, cluster}, options);
-      EXPECT_LE(ranking.fastest()->makespan, theirs.makespan);
-      if (ranking.fastest()->makespan < theirs.makespan) ++faster;
+      ASSERT_TRUE(ranking.ahead && ranking.ahead->fastest);
+      EXPECT_LE(*ranking.ahead->fastest, theirs.makespan);
+      if (*ranking.ahead->fastest < theirs.makespan) ++faster;
     }
   }
   EXPECT_GT(faster, kSeeds);
+}
+
+TEST(WindowSearch, StartFromNoHybridThatTheQuestionForbids) {
+  const ModelProfile profile = make_distillation_profile({{microseconds(20), microseconds(60)},
+                                                          {microseconds(10), microseconds(20)},
+                                                          {microseconds(10), microseconds(20)}});
+  SearchOptions options = question_over(profile, kDecoupledSteps);
+  const auto starts = [&](int devices, const auto& change) {
+    SearchOptions changed = options;
+    changed.micro_batch_sizes = {2};
+    change(changed);
+    const Cluster cluster = make_devices(devices);
+    return list_hybrid_starts({profile, cluster}, changed);
+  };
+  const auto as_it_is = [](SearchOptions&) {};
+  ASSERT_EQ(starts(3, as_it_is).size(), 1U);
+  EXPECT_EQ(starts(3, as_it_is)[0].pipelines[0].stages[0].devices.size(), 2U) << "share block 0";
+  EXPECT_TRUE(starts(1, as_it_is).empty());
+  EXPECT_TRUE(starts(kBatch + 1, as_it_is).empty());
+
+  const Plan plan = starts(3, [](SearchOptions& one) {
+                      one.schedules = {ScheduleKind::kOneForwardOneBackward};
+                    }).at(0);
+  EXPECT_EQ(std::get<NamedSchedule>(plan.schedule).kind, ScheduleKind::kOneForwardOneBackward);
+  EXPECT_TRUE(starts(3, [](SearchOptions& one) { one.schedules = {ScheduleKind::kZbH1}; }).empty());
+  EXPECT_TRUE(starts(3, [](SearchOptions& one) { one.max_stages = 1; }).empty());
+  EXPECT_TRUE(starts(3, [](SearchOptions& one) { one.micro_batch_sizes = {3}; }).empty());
+  // Three blocks on as many devices are left, and on four none.
+  for (const auto& forbid : std::vector<std::function<void(SearchOptions&)>>{
+           [](SearchOptions& one) { one.max_replicas = 1; },
+           [](SearchOptions& one) { one.shared_effort = 0; },
+           [](SearchOptions& one) { one.micro_batch_sizes = {kBatch}; }}) {
+    const std::vector<Plan> left = starts(3, forbid);
+    ASSERT_EQ(left.size(), 1U);
+    for (const Stage& stage : left[0].pipelines[0].stages) EXPECT_EQ(stage.devices.size(), 1U);
+    EXPECT_TRUE(starts(4, forbid).empty());
+  }
 }
 
 TEST(WindowSearch, AreNotLookedForInStepUnderAClipOrWithOneLoss) {
@@ -149,7 +188,9 @@ class WindowSearchVerb : public testing::Test {
                                                    {microseconds(20), microseconds(180)},
                                                    {microseconds(20), microseconds(220)}}),
                         folder_.path("model.json"));
-    write_cluster(make_devices(2), folder_.path("cluster.json"));
+    Cluster cluster = make_devices(2);
+    for (Device& device : cluster.devices) device.step_overhead = microseconds(10);
+    write_cluster(cluster, folder_.path("cluster.json"));
   }
   nlohmann::json plan(const std::string& flags) const {
     const Outcome told = folder_.run("plan",
