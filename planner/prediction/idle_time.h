@@ -21,8 +21,10 @@ struct DeviceTime {
   Duration wait_upstream{0};          // before an F (of a pair, too): until the end of its producer
   Duration wait_downstream{0};        // before an I, a B or a W without I: until the same moment
   Duration update{0};  // before a U: the whole wait for its reduction or for the barrier
-  Duration fill{0};    // before the first compute, whatever it waits for; without any: everything
-  Duration drain{0};   // after the last compute
+  // Before the first compute, whatever it waits for, without any: everything; and in a window
+  // (planner/plan/step_window.h) the overhead before each step.
+  Duration fill{0};
+  Duration drain{0};  // after the last compute
 
   friend bool operator==(const DeviceTime&, const DeviceTime&) = default;
 };
