@@ -93,6 +93,7 @@ AblationQuestion read_question(const Flags& values, Setting setting) {
   AblationQuestion question;
   PredictionRules& rules = question.rules;
   rules.search = read_options(values, profile);
+  rules.search.steps_ahead = 0;  // the plans that a run makes wait after each step
   refuse_other_batch(trace, file, rules.search.batch_size);
   question.forecast = read_segments(trace, file, setting);
   if (values.count("noise") > 0) rules.noise_ppm = required_percent_ppm(values, "noise");
