@@ -17,10 +17,16 @@ class ReproduceSailor : public testing::Test {
   void SetUp() override {
     if (!has_sailor_data()) GTEST_SKIP() << "no measurements of Sailor in " << sailor_data();
   }
+
+  // Making it takes seconds.
+  static const SailorReport& shared_report() {
+    static const SailorReport made = make_sailor_report(read_sailor_folder(sailor_data()));
+    return made;
+  }
 };
 
 TEST_F(ReproduceSailor, PredictsTheMeasuredPlansWithinTheBars) {
-  const SailorReport report = make_sailor_report(read_sailor_folder(sailor_data()));
+  const SailorReport& report = shared_report();
   ASSERT_EQ(report.plans.size(), 15U);
   const ErrorSummary uncalibrated = summarize_errors(report.plans, report.uncalibrated);
   const ErrorSummary left_out = summarize_errors(report.plans, report.chosen.predicted);
@@ -33,7 +39,7 @@ TEST_F(ReproduceSailor, PredictsTheMeasuredPlansWithinTheBars) {
 // Whatever the set, the form that the other plans choose is about as good as the best form of all,
 // the plain loop included, also where all plans of a size are left out.
 TEST_F(ReproduceSailor, ChoosesAFormThatIsNoWorseThanThePlainLoop) {
-  const SailorReport report = make_sailor_report(read_sailor_folder(sailor_data()));
+  const SailorReport& report = shared_report();
   ASSERT_EQ(report.forms.size(), 3U);
   ASSERT_TRUE(report.chosen_by_size.has_value());
   const auto mean = [&](const std::vector<Duration>& predicted) {
@@ -47,7 +53,7 @@ TEST_F(ReproduceSailor, ChoosesAFormThatIsNoWorseThanThePlainLoop) {
 
 TEST_F(ReproduceSailor, APlansOwnMeasurementsHaveNoSayInItsPrediction) {
   SailorFolder folder = read_sailor_folder(sailor_data());
-  const SailorReport before = make_sailor_report(folder);
+  const SailorReport& before = shared_report();
   constexpr std::size_t kChanged = 8;
   SailorPlan& plan = folder.plans[kChanged];
   SCOPED_TRACE(plan.name);
