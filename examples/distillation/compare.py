@@ -271,6 +271,8 @@ def main():
     parser.add_argument("--elastic", type=int, metavar="SEEDS")
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin")
     arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        parser.error(f"found --rounds {arguments.rounds}, expected 1 or more")
     if not (arguments.programs / "frazil-train").exists():
         parser.error(f"found no {arguments.programs / 'frazil-train'}, expected what a build leaves")
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -279,10 +281,11 @@ def main():
     if arguments.elastic:
         comparison.shrink(arguments.elastic)
         return 0
-    rounds = [comparison.compare()]
-    is_equal = comparison.check_bits()
-    comparison.epochs = EPOCHS_AGAIN
-    rounds += [comparison.compare() for _ in range(1, arguments.rounds)]
+    rounds, is_equal = [], True
+    for _ in range(arguments.rounds):
+        rounds.append(comparison.compare())
+        is_equal = comparison.check_bits() and is_equal
+        comparison.epochs = EPOCHS_AGAIN
     print_table(rounds, arguments.folder / "table.txt")
     return 0 if is_equal else 1
 
