@@ -75,8 +75,8 @@ at::Tensor TensorFile::raw_view(const TensorEntry& entry) const {
   // Nobody writes through what is handed out; PROT_READ would tell.
   char* const data = const_cast<char*>(mapping_->bytes) + data_begin_ + entry.begin;
   return at::from_blob(
-      data, {static_cast<std::int64_t>(entry.end - entry.begin)},
-      [mapping = mapping_](void*) {}, at::kByte);
+      data, {static_cast<std::int64_t>(entry.end - entry.begin)}, [mapping = mapping_](void*) {},
+      at::kByte);
 }
 
 at::Tensor TensorFile::view(std::string_view name) const {

@@ -89,10 +89,10 @@ void check_places(const TensorHeader& header, std::uint64_t data_size, const std
                        "tensors one behind the other");
     }
     if (entry.begin > end) {
-      throw InputError(file, 0,
-                       std::to_string(entry.begin - end) + " bytes of no tensor before " +
-                           quote(entry.name),
-                       "tensors one behind the other");
+      throw InputError(
+          file, 0,
+          std::to_string(entry.begin - end) + " bytes of no tensor before " + quote(entry.name),
+          "tensors one behind the other");
     }
     end = entry.end;
     last = &entry;

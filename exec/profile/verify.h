@@ -38,7 +38,7 @@ struct VerifyOptions {
   bool accepts_load = false;                      // no block is dropped
   std::uint64_t seed = 1;
   std::string model_check = {};  // how the model file was checked, if there is one
-  bool probes_link = false;  // also between blocks: the link between the first two devices
+  bool probes_link = false;      // also between blocks: the link between the first two devices
   // Self-test: this layer runs slower by `slow_percent` in the run halves. -1: none.
   int slow_layer = -1;
   int slow_percent = 0;

@@ -25,11 +25,11 @@ void check_sizes(const std::vector<frazil::Polynomial>& sizes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace frazil;
   // The tensors that the seeds name.
-  static const TensorHeader kTensors = parse_tensor_header(
-      R"({"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},)"
-      R"("b":{"dtype":"F32","shape":[2],"data_offsets":[16,24]},)"
-      R"("c":{"dtype":"I64","shape":[1],"data_offsets":[24,32]}})",
-      32, "tensors");
+  static const TensorHeader kTensors =
+      parse_tensor_header(R"({"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},)"
+                          R"("b":{"dtype":"F32","shape":[2],"data_offsets":[16,24]},)"
+                          R"("c":{"dtype":"I64","shape":[1],"data_offsets":[24,32]}})",
+                          32, "tensors");
   const auto parse = [](std::string_view text, const std::string& file) {
     return parse_graph(text, kTensors, file);
   };
