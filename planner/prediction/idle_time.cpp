@@ -28,6 +28,7 @@ struct Input {
   TaskId producer = kNoTask;  // a compute task; kNoTask for a reduction, a barrier or an overhead
   TimePoint arrival;
   bool is_forward = false;
+  bool is_overhead = false;
 };
 
 class MakespanSplit {
@@ -89,12 +90,14 @@ class MakespanSplit {
 
   Input describe_input(TaskId task, TaskId on, TimePoint arrival) const {
     const TaskId producer = producer_[on];
-    if (producer == kNoTask) return {kNoTask, arrival, false};
+    if (producer == kNoTask) {
+      return {kNoTask, arrival, false, lane_of(on).lane == Lane::kHost};
+    }
     const ActionKind sent = step_.actions[on].kind;
     const bool is_forward = sent == ActionKind::kSendForward ||
                             (sent != ActionKind::kSendBackward &&
                              hands_on_forward(step_.actions[producer], step_.actions[task]));
-    return {producer, arrival, is_forward};
+    return {producer, arrival, is_forward, false};
   }
 
   std::tuple<TimePoint, TimePoint, bool> rank(const Input& input) const {
@@ -121,8 +124,9 @@ class MakespanSplit {
       time.update += start - since;
       return;
     }
-    if (input.producer == kNoTask) {  // the overhead of the next step in a window
-      time.fill += start - since;
+    if (input.producer == kNoTask) {
+      ENSURE(input.is_overhead, "a compute waits for what no compute makes");
+      time.fill += start - since;  // for the next step of a window
       return;
     }
     const TimePoint under_way = std::max(since, simulation_.end[input.producer]);

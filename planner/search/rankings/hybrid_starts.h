@@ -13,7 +13,7 @@
 
 namespace frazil {
 
-// Distributions are not looked for where that would take more operations: about a second's.
+// Distributions whose search would take more operations are not looked for.
 inline constexpr std::int64_t kMostHybridEffort = 200'000'000;
 
 // Returns, for each size of micro-batches, the best distribution by Pipe-BD's costs whose groups of
