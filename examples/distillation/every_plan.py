@@ -13,7 +13,7 @@ import pathlib
 import statistics
 import sys
 
-from compare import RUN, STEPS_AHEAD, VIT, WORKLOADS, Comparison, Frazil, step_time
+from compare import STEPS_AHEAD, VIT, WORKLOADS, Comparison, Frazil, step_time
 
 PAIRS = ({"teacher": f"block{2 * i}", "student": f"block{i}"} for i in range(1, 6))
 WORKLOADS["deep"] = {"teacher": {**VIT, "blocks": 10}, "student": {**VIT, "blocks": 5}, "blocks": [*PAIRS, "head"]}
@@ -21,8 +21,7 @@ WORKLOADS["deep"] = {"teacher": {**VIT, "blocks": 10}, "student": {**VIT, "block
 
 def write_plans(comparison):
     """Names and files of the plans, which hand out steps ahead."""
-    question = f"--profile run-profile.json --cluster cluster.json --batch {RUN['batch_size']} --micro-batch {RUN['micro_batch_size']}"
-    comparison.frazil.run("plan", f"{question} --out best.json")
+    comparison.find("best")
     starts = [next(index for index, layer in enumerate(comparison.layers) if layer["block"] == block) for block in range(1, comparison.blocks)]
     plans = {f"cut before block {block}": comparison.plan(f"cut{block}", [[(0, 0), (first, 1)]], steps_ahead=STEPS_AHEAD)
              for block, first in enumerate(starts, 2)}
@@ -47,6 +46,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin")
     arguments = parser.parse_args()
+    if arguments.rounds < 2:
+        parser.error(f"found --rounds {arguments.rounds}, expected 2 or more, for one round does not tell its noise")
     if not (arguments.programs / "frazil-train").exists():
         parser.error(f"found no {arguments.programs / 'frazil-train'}, expected what a build leaves")
     arguments.folder.mkdir(parents=True, exist_ok=True)
