@@ -1,7 +1,7 @@
 #pragma once
-// Sets what must hold for equal bits: on a CPU MKL's code path, fixed before its first use, and one
-// intra-op thread; on a GPU kernels that add in one order. A self-check says when a machine breaks
-// a rule that the executor relies on.
+// Sets what must hold for equal bits: on a CPU MKL's code path, fixed before its first use and
+// taken before threads meet in it, and one intra-op thread; on a GPU kernels that add in one order.
+// A self-check says when a machine breaks a rule that the executor relies on.
 
 #include <optional>
 #include <string>
@@ -10,8 +10,9 @@ namespace frazil {
 
 // Sets MKL_CBWR to the branch unless the environment chose a value, and cuBLAS's workspace
 // likewise, to a size of which cuBLAS promises reproducible results. Sets one intra-op thread for
-// the calling thread. Programs call prepare_kernels() (exec/devices/kernel_choice.h), which chooses
-// the branch.
+// the calling thread, and calls MKL's vector math once, before which no two threads may. Programs
+// call prepare_kernels() (exec/devices/kernel_choice.h), which chooses the branch, before they
+// start threads.
 void prepare_numerics(const std::string& branch);
 
 // Sets what GPUs need, process-wide: deterministic algorithms, no TF32, no attention kernel whose
