@@ -9,7 +9,7 @@
 #   ./test.sh --tidy            only clang-format over all sources, clang-tidy over those outside tests (version 14 of both)
 #   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
 # FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core). FRAZIL_FUZZ_SEED and
-# FRAZIL_FUZZ_SECONDS set where fuzzing starts and how long it takes of each reader (default: 1, and 160 s shared by all readers; with --soak 60 s of each).
+# FRAZIL_FUZZ_SECONDS set where fuzzing starts and how long it takes of each reader (default: 1, and 100 s shared by all readers; with --soak 60 s of each).
 set -Eeuo pipefail
 cd "$(dirname "$0")"
 
@@ -151,7 +151,7 @@ run_fuzzers() {
   local running=0 failed=no name names=()
   for name in build/fuzz/bin/fuzz_*; do names+=("${name##*/fuzz_}"); done
   if wants_soak; then fuzz_seconds=${fuzz_seconds:-60}; fi
-  fuzz_seconds=${fuzz_seconds:-$((160 / ${#names[@]}))}
+  fuzz_seconds=${fuzz_seconds:-$((100 / ${#names[@]}))}
   begin "fuzzing each of ${#names[@]} readers for $fuzz_seconds s (-seed=$fuzz_seed)"
   for name in "${names[@]}"; do
     if [ "$running" -lt "$jobs" ]; then
