@@ -10,9 +10,9 @@ namespace frazil {
 
 // Sets MKL_CBWR to the branch unless the environment chose a value, and cuBLAS's workspace
 // likewise, to a size of which cuBLAS promises reproducible results. Sets one intra-op thread for
-// the calling thread, and calls MKL's vector math once, before which no two threads may. Programs
-// call prepare_kernels() (exec/devices/kernel_choice.h), which chooses the branch, before they
-// start threads.
+// the calling thread, and makes the first call of each function of MKL's vector math, which threads
+// must not make together. Programs call prepare_kernels() (exec/devices/kernel_choice.h), which
+// chooses the branch, before they start threads.
 void prepare_numerics(const std::string& branch);
 
 // Sets what GPUs need, process-wide: deterministic algorithms, no TF32, no attention kernel whose

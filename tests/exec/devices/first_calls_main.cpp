@@ -1,10 +1,10 @@
 // Lets two threads of many processes meet in the first call of MKL's vector math.
 //   first_calls PROCESSES [--unprepared]
-// Exit code 0: all roots have the same bits. 1: some do not. With --unprepared numerics are not
-// prepared, as in a program of PyTorch alone, and the count of those that differ is only told.
+// Exit code 0: in each process both threads find roots of the same bits. 1: in some they do not.
+// With --unprepared numerics are not prepared, as in a program of PyTorch alone, and the count of
+// processes in which roots differ is only told.
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
