@@ -178,9 +178,10 @@ std::vector<double> FreezeControl::rate_factors(Step step) const {
   if (!rates) return {};
   const double progress = static_cast<double>(step) / static_cast<double>(shape_.steps);
   std::vector<double> factors;
-  for (int block = 0; block < shape_.blocks; ++block) {
-    factors.push_back(freezeout_rate(*rates, BlockId{block}, shape_.blocks, progress));
+  for (int block = 0; block < shape_.counted(); ++block) {
+    factors.push_back(freezeout_rate(*rates, BlockId{block}, shape_.counted(), progress));
   }
+  factors.resize(static_cast<std::size_t>(shape_.blocks), 1.0);
   return factors;
 }
 

@@ -2,9 +2,10 @@
 // The freeze policies, which decide which blocks train, as plain configurations: a closed set. How
 // each decides is in planner/freezing/freeze_schedule.h (policies that read the step alone) and
 // planner/freezing/measured_freeze.h (policies that read signals).
-// A model has n blocks: block 0 is the embedding, blocks 1..L with L = n - 2 are the layers, and
-// the last is the head, which freezes only where a given or recorded mask says so. "k layers are
-// frozen" means, as in PipeTransformer, blocks 0..k for k >= 1 and no block for k = 0.
+// A model has n blocks, without those at its end in which nothing trains
+// (planner/freezing/run_shape.h): block 0 is the embedding, blocks 1..L with L = n - 2 are the
+// layers, and the last is the head, which freezes only where a given or recorded mask says so. "k
+// layers are frozen" means, as in PipeTransformer, blocks 0..k for k >= 1 and no block for k = 0.
 // Most policies decide at `start` and every `interval` thereafter, both counted in `unit`.
 
 #include <optional>

@@ -52,7 +52,7 @@ struct Scheduler {
   Step step;
   const RunShape& run;
 
-  int layers() const { return std::max(run.blocks - 2, 0); }
+  int layers() const { return run.layers(); }
 
   Wanted operator()(const NoFreeze&) const {
     return {FreezeMask::all_active(run.blocks), "Nothing ever freezes."};
@@ -79,10 +79,10 @@ struct Scheduler {
     ENSURE(policy.unit == PaceUnit::kSteps && policy.interval >= 1, "an interval in steps");
     const Step at = step - step % policy.interval;
     const double progress = static_cast<double>(at) / static_cast<double>(run.steps);
-    const int frozen = linear_frozen_blocks(policy, progress, run.blocks);
+    const int frozen = linear_frozen_blocks(policy, progress, run.counted());
     return {FreezeMask::frozen_prefix(run.blocks, BlockId{frozen - 1}),
             fmt::format("At step {} of {} the line freezes {} of {} blocks.", at, run.steps, frozen,
-                        run.blocks)};
+                        run.counted())};
   }
 
   std::nullopt_t operator()(const PaperFreeze&) const { return std::nullopt; }
@@ -91,8 +91,8 @@ struct Scheduler {
 
   Wanted operator()(const FreezeOut& policy) const {
     FreezeMask mask = FreezeMask::all_active(run.blocks);
-    for (int block = 0; block + 1 < run.blocks; ++block) {
-      const double end = freezeout_end(policy, BlockId{block}, run.blocks);
+    for (int block = 0; block + 1 < run.counted(); ++block) {
+      const double end = freezeout_end(policy, BlockId{block}, run.counted());
       const bool over = static_cast<double>(step) > end * static_cast<double>(run.steps);
       mask.set_active(BlockId{block}, !over);
     }
@@ -105,29 +105,31 @@ struct Scheduler {
     ENSURE(policy.blocks_per_interval >= 1, "at least one block thaws");
     // The first interval trains the head alone.
     const Step over = std::max<Step>(intervals_begun(policy, step) - 1, 0);
-    const Step thawed = over >= run.blocks ? run.blocks : over * policy.blocks_per_interval;
-    const int active = 1 + static_cast<int>(std::min<Step>(thawed, run.blocks - 1));
-    return {FreezeMask::frozen_prefix(run.blocks, BlockId{run.blocks - 1 - active}),
+    const int blocks = run.counted();
+    const Step thawed = over >= blocks ? blocks : over * policy.blocks_per_interval;
+    const int active = 1 + static_cast<int>(std::min<Step>(thawed, blocks - 1));
+    return {FreezeMask::frozen_prefix(run.blocks, BlockId{blocks - 1 - active}),
             fmt::format("After {} intervals the last {} blocks train.", over, active)};
   }
 
   Wanted operator()(const RandomFreeze& policy) const {
     const Step begun = intervals_begun(policy, step);
     if (begun == 0) return {FreezeMask::all_active(run.blocks), "The first draw is still to come."};
-    ENSURE(policy.active_layers >= 0 && policy.active_layers <= layers(), "layers to choose from");
+    ENSURE(policy.active_layers >= 0, "a number of layers");
+    const int active = std::min(policy.active_layers, layers());
     std::vector<int> order(static_cast<std::size_t>(layers()));
     std::iota(order.begin(), order.end(), 1);
     const std::uint64_t key = mix(run.seed) ^ mix(static_cast<std::uint64_t>(begun));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(policy.active_layers); ++i) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(active); ++i) {
       std::swap(order[i], order[i + draw_below(key, i, order.size() - i)]);
     }
     FreezeMask mask = FreezeMask::all_active(run.blocks);
     if (run.blocks > 1) mask.set_active(BlockId{0}, policy.embedding_active);
-    for (std::size_t i = static_cast<std::size_t>(policy.active_layers); i < order.size(); ++i) {
+    for (std::size_t i = static_cast<std::size_t>(active); i < order.size(); ++i) {
       mask.set_active(BlockId{order[i]}, false);
     }
     return {std::move(mask), fmt::format("Draw {} of seed {} lets {} of {} layers train.", begun,
-                                         run.seed, policy.active_layers, layers())};
+                                         run.seed, active, layers())};
   }
 
   Wanted operator()(const TraceFreeze& policy) const {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "planner/freezing/freeze_policy.h"
-#include "planner/freezing/signals.h"
+#include "planner/freezing/run_shape.h"
 
 namespace frazil {
 
@@ -27,7 +27,8 @@ std::optional<Wanted> want_by_step(const FreezePolicy& policy, Step step, const 
 // run that was over when the current interval began.
 int linear_frozen_blocks(const LinearFreeze& policy, double progress, int blocks);
 
-// Returns t_i, the share of the run after which block i freezes; 1 for the head.
+// Returns t_i, the share of the run after which block i of `blocks`, the last of which is the head,
+// freezes; 1 for the head.
 double freezeout_end(const FreezeOut& policy, BlockId block, int blocks);
 // Returns the factor on the block's learning rate at the share `progress` of the run:
 // (1 + cos(pi progress / t_i)) / 2, divided by t_i where scaled; 0 after t_i.

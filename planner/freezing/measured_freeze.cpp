@@ -21,12 +21,10 @@ Step intervals_over(const Paced& policy, Step step) {
 
 bool is_reading(double value) { return value >= 0 && value <= kLargestReading; }
 
-int layers_of(const RunShape& run) { return std::max(run.blocks - 2, 0); }
-
 // Lists those of the blocks first..L that were active while signals were measured.
 std::vector<std::size_t> list_measured(int first, const FreezeMask& held, const RunShape& run) {
   std::vector<std::size_t> blocks;
-  for (int block = first; block <= layers_of(run); ++block) {
+  for (int block = first; block <= run.layers(); ++block) {
     if (held.is_active(BlockId{block})) blocks.push_back(static_cast<std::size_t>(block));
   }
   return blocks;
@@ -57,7 +55,7 @@ template <class State>
 Judged keep(const State& state, const RunShape& run, const std::string& why) {
   return answer(
       state, run,
-      fmt::format("{} of {} layers stay frozen: {}.", frozen_layers(state), layers_of(run), why));
+      fmt::format("{} of {} layers stay frozen: {}.", frozen_layers(state), run.layers(), why));
 }
 
 constexpr const char* kUnread = "a signal is missing, negative or not finite";
@@ -73,17 +71,17 @@ struct Judge {
     const std::vector<std::size_t> blocks = list_measured(frozen == 0 ? 0 : frozen + 1, held, run);
     if (!is_read(signals.gradient_norms, blocks, run)) return keep(state, run, kUnread);
     state.decided = intervals_over(policy, signals.step);
-    if (blocks.empty() || layers_of(run) == 0) return keep(state, run, "no layer is left");
+    if (blocks.empty() || run.layers() == 0) return keep(state, run, "no layer is left");
     const auto smallest =
         *std::min_element(blocks.begin(), blocks.end(), [&](std::size_t a, std::size_t b) {
           return signals.gradient_norms[a] < signals.gradient_norms[b];
         });
-    const double bound = paper_bound(state.reached, policy.alpha, layers_of(run));
+    const double bound = paper_bound(state.reached, policy.alpha, run.layers());
     state.reached = std::min(bound, static_cast<double>(smallest));
     return answer(state, run,
                   fmt::format("{} of {} layers are frozen: the bound is {:.3f}, the smallest "
                               "gradient norm that of block {}.",
-                              frozen_layers(state), layers_of(run), bound, smallest));
+                              frozen_layers(state), run.layers(), bound, smallest));
   }
 
   Judged operator()(const AutoFreeze& policy, AutoFreezeState state) const {
@@ -109,7 +107,7 @@ struct Judge {
         state, run,
         fmt::format("{} of {} layers are frozen: the gradient of block {} is the first to "
                     "change by {:.3g} or more.",
-                    state.frozen, layers_of(run), blocks[calm], threshold));
+                    state.frozen, run.layers(), blocks[calm], threshold));
   }
 
   Judged operator()(const PlasticityFreeze& policy, PlasticityState state) const {
@@ -152,17 +150,17 @@ struct Judge {
 
   Judged grow(const PlasticityFreeze& policy, PlasticityState state, double rate) const {
     const int before = state.frozen;
-    while (state.frozen < layers_of(run) &&
+    while (state.frozen < run.layers() &&
            state.blocks[static_cast<std::size_t>(state.frozen) + 1].calm >= policy.patience) {
       ++state.frozen;
     }
     if (before == 0 && state.frozen > 0) state.rate = rate;
-    if (state.frozen == layers_of(run)) return keep(state, run, "no layer is left");
+    if (state.frozen == run.layers()) return keep(state, run, "no layer is left");
     const PlasticityState::Block& next = state.blocks[static_cast<std::size_t>(state.frozen) + 1];
     return answer(state, run,
                   fmt::format("{} of {} layers are frozen: the plasticity of the next is {:.3g}, "
                               "its largest was {:.3g}.",
-                              state.frozen, layers_of(run), next.smoothed, next.largest));
+                              state.frozen, run.layers(), next.smoothed, next.largest));
   }
 };
 

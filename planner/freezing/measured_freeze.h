@@ -11,6 +11,7 @@
 
 #include "planner/freezing/freeze_policy.h"
 #include "planner/freezing/freeze_schedule.h"
+#include "planner/freezing/run_shape.h"
 #include "planner/freezing/signals.h"
 
 namespace frazil {

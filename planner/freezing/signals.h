@@ -56,12 +56,4 @@ struct FreezeSignals {
   std::optional<Validation> validation = std::nullopt;
 };
 
-// The shape of the run for which masks are decided.
-struct RunShape {
-  int blocks = 1;
-  Step steps = 1;
-  Step steps_per_epoch = 1;
-  std::uint64_t seed = 0;
-};
-
 }  // namespace frazil

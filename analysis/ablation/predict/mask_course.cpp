@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/freezing/freeze_json.h"
+#include "planner/freezing/run_shape.h"
 #include "planner/transitions/cache_residency.h"
 #include "profiles/error.h"
 
@@ -55,24 +56,22 @@ RunLength length_of(const BaseRun& base, const PairResult& result) {
   return {epoch * base.batch_size, epoch};
 }
 
-MaskCourse foresee_course(const BaseRun& base, int blocks, const RunLength& length,
+MaskCourse foresee_course(const BaseRun& base, const ModelProfile& profile, const RunLength& length,
                           std::int64_t seed) {
+  const RunShape shape = shape_run(profile, base.epochs * length.steps_per_epoch,
+                                   length.steps_per_epoch, static_cast<std::uint64_t>(seed));
   MaskCourse course{.segments = {},
-                    .steps = base.epochs * length.steps_per_epoch,
+                    .steps = shape.steps,
                     .samples = length.samples,
                     .source = MaskCourse::Source::kLength,
                     .file = base.file.string(),
                     .seed = seed};
-  const auto masks =
-      foresee_masks(read_freezing(base, blocks), {.blocks = blocks,
-                                                  .steps = course.steps,
-                                                  .steps_per_epoch = length.steps_per_epoch,
-                                                  .seed = static_cast<std::uint64_t>(seed)});
+  const auto masks = foresee_masks(read_freezing(base, shape.blocks), shape);
   if (masks) {
     course.source = MaskCourse::Source::kForeseen;
     for (const TracedMask& each : *masks) course.segments.push_back({each.step, 0, each.mask});
   } else {
-    course.segments.push_back({0, 0, FreezeMask::all_active(blocks)});
+    course.segments.push_back({0, 0, FreezeMask::all_active(shape.blocks)});
   }
   end_segments(course);
   return course;

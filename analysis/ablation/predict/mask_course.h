@@ -46,7 +46,7 @@ RunLength length_of(const BaseRun& base, const PairResult& result);
 // Returns the course under a seed, as the configuration lets it be known: kForeseen if the masks
 // follow from the step alone, else kLength. That no plan may have room for a mask, which a run then
 // declines, is not known. Throws InputError for a policy that cannot be read.
-MaskCourse foresee_course(const BaseRun& base, int blocks, const RunLength& length,
+MaskCourse foresee_course(const BaseRun& base, const ModelProfile& profile, const RunLength& length,
                           std::int64_t seed);
 
 // Returns the course of a run. `file`: of the result.

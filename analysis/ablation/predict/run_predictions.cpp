@@ -24,8 +24,7 @@ std::optional<RunLength> find_length(const AblationRequest& request,
 }
 
 MaskCourse foresee(const AblationRequest& request, const RunLength& length, std::int64_t seed) {
-  const int blocks = static_cast<int>(request.profile.blocks.size());
-  return foresee_course(request.base, blocks, length, seed);
+  return foresee_course(request.base, request.profile, length, seed);
 }
 
 MaskCourse course_of(const AblationRequest& request, const PairResult& result) {

@@ -16,13 +16,6 @@ namespace {
 // How old the foreign load may be beside a step that brings nothing to light.
 constexpr std::chrono::milliseconds kOldLoad{100};
 
-RunShape shape_of_run(const TrainingParts& parts) {
-  return {.blocks = static_cast<int>(parts.options.profile.blocks.size()),
-          .steps = parts.steps,
-          .steps_per_epoch = parts.steps_per_epoch,
-          .seed = parts.config.seed};
-}
-
 bool may_watch(const TrainOptions& options) {
   return options.config.drift.is_on() && options.elastic && !options.world &&
          options.config.batch_growth == BatchGrowth::kNone;
@@ -39,7 +32,7 @@ DriftControl::DriftControl(TrainOptions& options, TrainingParts& parts, ProcessC
       is_on_(may_watch(options)),
       // Timing layers of a GPU would have the host wait for events.
       measures_layers_(options.processors.kind == DeviceKind::kCpu),
-      masks_(is_on_ ? foresee_masks(options.config.freeze, shape_of_run(parts)) : std::nullopt),
+      masks_(is_on_ ? foresee_masks(options.config.freeze, parts.shape) : std::nullopt),
       profile_(options.profile),
       cluster_(options.cluster),
       scales_(no_scales(static_cast<int>(cluster_.devices.size()),

@@ -22,11 +22,7 @@ bool StepWindows::has_declined() const {
 bool StepWindows::may_change_mask(Step step) {
   if (!has_asked_) {
     has_asked_ = true;
-    masks_ = foresee_masks(parts_.config.freeze,
-                           {.blocks = static_cast<int>(parts_.options.profile.blocks.size()),
-                            .steps = parts_.steps,
-                            .steps_per_epoch = parts_.steps_per_epoch,
-                            .seed = parts_.config.seed});
+    masks_ = foresee_masks(parts_.config.freeze, parts_.shape);
   }
   return !masks_ || has_declined() ||
          std::any_of(masks_->begin(), masks_->end(),

@@ -12,13 +12,6 @@ RunWorld make_world(const TrainOptions& options, Silences& silences) {
   return world;
 }
 
-RunShape shape_of(const TrainOptions& options, Step steps, Step steps_per_epoch) {
-  return {.blocks = static_cast<int>(options.profile.blocks.size()),
-          .steps = steps,
-          .steps_per_epoch = steps_per_epoch,
-          .seed = options.config.seed};
-}
-
 }  // namespace
 
 TrainingParts::TrainingParts(const TrainOptions& all_options, const Dataset& all_data,
@@ -29,15 +22,15 @@ TrainingParts::TrainingParts(const TrainOptions& all_options, const Dataset& all
       places{data.train.count(), config.batch_size},
       steps_per_epoch(places.of_epoch()),
       steps(all_steps),
+      shape(shape_run(options.profile, steps, steps_per_epoch, config.seed)),
       teller(progress, steps, scores, recorder),
       silences([this](const Silence& silence) { teller.tell_silence(silence); }),
       run(make_model(config), config.optimizer, config.seed, make_world(options, silences),
           run_options(config, options.processors)),
-      cache(options, shape_of(options, steps, steps_per_epoch), run, data.train),
-      replanner(options, shape_of(options, steps, steps_per_epoch), data.train.count()),
+      cache(options, shape, run, data.train),
+      replanner(options, shape, data.train.count()),
       plans(options, run, cache, replanner),
-      freezing(config.freeze, shape_of(options, steps, steps_per_epoch), data.train, run,
-               replanner),
+      freezing(config.freeze, shape, data.train, run, replanner),
       recorder(describe_run(options, steps, run.devices()), options.event_log) {}
 
 void note_cache(TrainingParts& parts) {

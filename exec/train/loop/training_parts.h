@@ -19,6 +19,7 @@
 #include "exec/train/trace_recorder.h"
 #include "exec/train/train_options.h"
 #include "exec/train/train_result.h"
+#include "planner/freezing/run_shape.h"
 
 namespace frazil {
 
@@ -35,7 +36,8 @@ struct TrainingParts {
   const Dataset& data;
   RunPlaces places;
   Step steps_per_epoch;
-  Step steps;  // of the whole run
+  Step steps;      // of the whole run
+  RunShape shape;  // of the whole run
   RunScores scores;
   RunTeller teller;
   Silences silences;

@@ -117,6 +117,26 @@ TEST(FreezeSchedule, GradualUnfreezingThawsFromTheTopAGroupAnInterval) {
   EXPECT_EQ(mask_of(two, 40, run), "111111");
 }
 
+// Block 5, the last loss of a distillation say, trains nothing: the masks of five blocks, and it
+// stays active.
+TEST(FreezeSchedule, BlocksAtTheEndInWhichNothingTrainsAreNotCountedAndStayActive) {
+  const RunShape five{.blocks = 5, .steps = 1000, .steps_per_epoch = 10, .seed = 3};
+  RunShape six = five;
+  six.blocks = 6;
+  six.untrained = 1;
+  const std::vector<FreezePolicy> policies{
+      FreezeOut{.t0 = 0.85, .power = 3}, in_steps(LinearFreeze{.freeze_start = 0.2}, 10),
+      in_steps(GradualUnfreeze{}, 10),
+      in_steps(AlphaFreeze{.alpha = 0.5, .start = 100, .interval = 100}, 10),
+      RandomFreeze{.active_layers = 1, .interval = 50}};
+  for (const FreezePolicy& policy : policies) {
+    for (Step step = 0; step < 1000; step += 7) {
+      ASSERT_EQ(mask_of(policy, step, six), mask_of(policy, step, five) + "1") << step;
+    }
+  }
+  EXPECT_EQ(mask_of(policies[0], 999, six), "000011") << "the head trains to the end";
+}
+
 TEST(FreezeSchedule, RandomDrawsAsManyLayersEachEquallyOften) {
   const RandomFreeze policy{.active_layers = 2, .interval = 5};
   std::map<std::string, int> seen;

@@ -7,6 +7,7 @@
 #include "profiles/text_file.h"
 #include "tests/support/mask_of.h"
 #include "tests/support/program_folder.h"
+#include "tests/support/sample_models.h"
 
 namespace frazil {
 namespace {
@@ -22,9 +23,10 @@ class Course : public testing::Test {
   }
   MaskCourse foresee(const std::string& freeze, std::int64_t samples = 30) const {
     const BaseRun base = base_of(freeze);
-    return foresee_course(base, 5, length_of(base, samples), 1);
+    return foresee_course(base, model_, length_of(base, samples), 1);
   }
 
+  const ModelProfile model_ = make_chain(5, Duration{1}, Duration{1}, Duration{1});
   const ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
 };
 
