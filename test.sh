@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Sets up, builds and tests Frazil, in the same way for a newcomer and before a change is taken in. The last lines say what passed and what was
 # skipped, and where the minutes went.
-#   ./test.sh                   release build, sanitizer builds and their tests, fuzzing, then the release tests (labels fast, thorough, slow)
+#   ./test.sh                   release build, sanitizers by turns, then the release tests (labels fast, thorough, slow): on even days since 1970,
+#                               counted in UTC, the build with the address sanitizer and its tests, on odd ones the thread sanitizer and fuzzing
+#   ./test.sh --sanitizers      with both sanitizers and fuzzing, whatever the day
 #   ./test.sh ROOM...           builds and runs the tests of rooms alone, in the release build: planner/search, exec/cache, traces, house, ...
 #   ./test.sh --fast            release build and the tests labelled fast
 #   ./test.sh --no-sanitizers   without the sanitizer builds and fuzzing
@@ -18,7 +20,7 @@ jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 speeds=(fast thorough slow)
 rooms=()
 extras=()
-with_sanitizers=yes
+with_sanitizers=turn  # yes: all of them; no: none
 fuzz_seed=${FRAZIL_FUZZ_SEED:-1}
 fuzz_seconds=${FRAZIL_FUZZ_SECONDS:-}
 mode=tests
@@ -168,6 +170,24 @@ run_fuzzers() {
   [ "$failed" = no ]
 }
 
+# Each build with a sanitizer takes as long as half the release build.
+run_sanitizers() {
+  local day=$(($(date +%s) / 86400 % 2))
+  clang=$(./setup.sh --fuzzing-compiler)
+  symbolizer=$(./setup.sh --symbolizer)
+  if [ "$with_sanitizers" = yes ] || [ "$day" = 0 ]; then
+    run_address_sanitizer
+  else
+    printf '\n== no address sanitizer: its turn is tomorrow (./test.sh --sanitizers has it today)\n'
+  fi
+  if [ "$with_sanitizers" = yes ] || [ "$day" = 1 ]; then
+    run_thread_sanitizer
+    run_fuzzers
+  else
+    printf '\n== no thread sanitizer and no fuzzing: their turn is tomorrow (./test.sh --sanitizers has them today)\n'
+  fi
+}
+
 # Stock PyTorch is for the interop tests, which are slow ones.
 needs_pytorch() { [ "$mode" = tests ] && [ "${FRAZIL_TORCH:-}" != none ] && [[ " ${labels[*]} " == *' slow '* ]]; }
 
@@ -180,13 +200,7 @@ set_up_pytorch() {
 run_release_tests() {
   begin 'building the release preset (build)'
   build release
-  if [ "$with_sanitizers" = yes ]; then
-    clang=$(./setup.sh --fuzzing-compiler)
-    symbolizer=$(./setup.sh --symbolizer)
-    run_address_sanitizer
-    run_thread_sanitizer
-    run_fuzzers
-  fi
+  if [ "$with_sanitizers" != no ]; then run_sanitizers; fi
   begin "testing the release build (labels: ${labels[*]})"
   run_tests build
 }
@@ -284,7 +298,12 @@ while [ $# -gt 0 ]; do
       with_sanitizers=no
       ;;
     --no-sanitizers) with_sanitizers=no ;;
-    --gpu | --soak) extras+=("${1#--}") ;;
+    --sanitizers) with_sanitizers=yes ;;
+    --gpu) extras+=(gpu) ;;
+    --soak)
+      extras+=(soak)
+      if [ "$with_sanitizers" = turn ]; then with_sanitizers=yes; fi
+      ;;
     --tidy) mode=style ;;
     --coverage) mode=coverage ;;
     -h | --help)
@@ -296,7 +315,7 @@ while [ $# -gt 0 ]; do
       mode=rooms
       with_sanitizers=no
       ;;
-    *) fail "found \`$1\`, expected a room, --fast, --no-sanitizers, --gpu, --soak, --tidy, --coverage or --help" ;;
+    *) fail "found \`$1\`, expected a room, --fast, --sanitizers, --no-sanitizers, --gpu, --soak, --tidy, --coverage or --help" ;;
   esac
   shift
 done
@@ -307,7 +326,7 @@ labels=("${speeds[@]}" "${extras[@]}")
 begin 'setting up'
 besides=()
 if needs_pytorch; then besides+=(--keep-wheel); fi
-if [ "$mode" = tests ] && [ "$with_sanitizers" = yes ]; then besides+=(--fuzzing); fi
+if [ "$mode" = tests ] && [ "$with_sanitizers" != no ]; then besides+=(--fuzzing); fi
 ./setup.sh "${besides[@]}"
 CXX=$(./setup.sh --compiler)
 export CXX

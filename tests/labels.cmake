@@ -13,7 +13,6 @@ set(thorough
   exec_communication_tests/CommunicatorByTag
   exec_communication_tests/CommunicatorDeadline
   exec_communication_tests/CommunicatorDeadlock
-  exec_communication_tests/CommunicatorDeadlockByTag
   exec_communication_tests/CommunicatorOrder
   exec_communication_tests/FaultsOfNccl
   exec_communication_tests/ForkedProcess
@@ -46,7 +45,6 @@ set(thorough
   exec_processes_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_processes_tests/RelayedTeacher
   exec_processes_tests/SameBits
-  exec_processes_tests/SchedulesOverProcesses
   exec_processes_tests/UndoneDecision
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
@@ -80,7 +78,6 @@ set(thorough
   exec_properties_tests/Supernet
   exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
   exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
-  exec_properties_tests/UntrainableParameters
   exec_properties_tests/ValidatedRun
   exec_properties_tests/Vit
   exec_reduction_tests/Clip.ScalesByTheNormOfTheWholeModel
@@ -104,18 +101,13 @@ set(thorough
   exec_threads_tests/StepWindows
   exec_threads_tests/ThreadedModels
   exec_train_tests/Bf16Training
-  exec_train_tests/DriftControl
   exec_train_tests/EventLogFile
-  exec_train_tests/ResumedDrift
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer
   exec_train_tests/TrainerWindows
   exec_verbs_tests/AblatedRuns
   exec_verbs_tests/CheckedRuns
   exec_verbs_tests/DistilledRuns
-  exec_verbs_tests/InitFrom
-  exec_verbs_tests/KeptRuns
-  exec_verbs_tests/LedRuns
   exec_verbs_tests/LimitedRuns
   exec_verbs_tests/PlannedRuns
   exec_verbs_tests/RefusedResume
@@ -152,12 +144,10 @@ set(thorough
   planner_properties_tests/ConcurrentPlans
   planner_reproduce_tests/FixedSpace
   planner_reproduce_tests/OwnRuns
-  planner_reproduce_tests/OwnTables
   planner_reproduce_tests/OpenInputs
   planner_reproduce_tests/PipeBdSpeedups
   planner_reproduce_tests/PipeTransformerReproduction.OwnPlansAreNeverSlowerAndTablesAreTheSameEveryTime
   planner_reproduce_tests/ReproducePipeBd
-  planner_reproduce_tests/ReproduceSailor
   planner_reproduce_tests/VaryingStagesOfAllRuns
   planner_search_tests/CutSearch
   planner_search_tests/IdleDevices
@@ -189,26 +179,15 @@ set(thorough
   traces_tests/PublicTrace
 )
 set(slow
-  exec_checkpoint_tests/DurableTraining
   exec_checkpoint_tests/OtherKernels
   exec_checkpoint_tests/UnknownKernels
   exec_properties_tests/EverySchedule
-  exec_properties_tests/FrozenMasks
-  exec_properties_tests/Policy
-  exec_properties_tests/SlicedStage
-  exec_properties_tests/TrainingFaults
-  exec_threads_tests/CachedRun
   exec_threads_tests/CachedTraining
   exec_threads_tests/CachedVariants
-  exec_threads_tests/FailedRun
   exec_threads_tests/MeasuredMemory
-  exec_threads_tests/PartlyCachedRun
-  exec_threads_tests/SharedStages
   exec_train_tests/CacheAdmission
-  exec_verbs_tests/KilledProcess
   exec_verbs_tests/TrainingVerbs
-  planner_partition_tests/PublishedOptima
-  planner_search_tests/PublishedModel)
+  planner_partition_tests/PublishedOptima)
 set(soak
   exec_properties_tests/HybridPlans
   exec_properties_tests/TwoDevicePlans
@@ -218,6 +197,35 @@ set(soak
   planner_reproduce_tests/ReproduceSailor.AnswersTheSameAsAProgramInJsonAndInATable
   planner_search_tests/CutSearchSoak
   planner_search_tests/TightCutsSoak)
+
+# Tests of twenty seconds to minutes, of promises that others of their rooms keep watch over too: each day has a third of them, the first, fourth
+# and so on of this list, the second and so on, or the third; all are soak besides.
+set(by_turns
+  exec_properties_tests/TrainingFaults
+  exec_properties_tests/Policy
+  exec_checkpoint_tests/DurableTraining
+  planner_reproduce_tests/OwnTables
+  planner_reproduce_tests/ReproduceSailor
+  exec_verbs_tests/KilledProcess
+  exec_threads_tests/CachedRun
+  exec_threads_tests/SharedStages
+  exec_threads_tests/PartlyCachedRun
+  exec_train_tests/ResumedDrift
+  exec_verbs_tests/KeptRuns
+  exec_communication_tests/CommunicatorDeadlockByTag
+  exec_threads_tests/FailedRun
+  planner_search_tests/PublishedModel
+  exec_properties_tests/SlicedStage
+  exec_processes_tests/SchedulesOverProcesses
+  exec_train_tests/DriftControl
+  exec_properties_tests/UntrainableParameters
+  exec_verbs_tests/InitFrom
+  exec_verbs_tests/LedRuns
+  exec_properties_tests/FrozenMasks)
+include(${CMAKE_CURRENT_LIST_DIR}/turns.cmake)
+todays_turns(todays others ${by_turns})
+list(APPEND slow ${todays})
+list(APPEND soak ${others})
 
 # Tests that take minutes under a sanitizer, which is compiled without optimizations, for code that others of their rooms go through: left out
 # there alone, but under --soak. Of those that try everything the address sanitizer has what reads files and what answers.

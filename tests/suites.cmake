@@ -19,3 +19,11 @@ include(\"${CMAKE_SOURCE_DIR}/tests/list_suites.cmake\")
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
 endfunction()
+
+include(${CMAKE_CURRENT_LIST_DIR}/turns.cmake)
+
+# put_by_turns(<tests>...): of these entries of ctest, which stand already, a third keeps its label on the day of configuring; the others are soak.
+function(put_by_turns)
+  todays_turns(todays others ${ARGN})
+  set_tests_properties(${others} PROPERTIES LABELS soak)
+endfunction()

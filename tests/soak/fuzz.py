@@ -46,7 +46,7 @@ def fuzz(campaign, folder, fuzzer):
 def do_all(campaign, folder):
     fuzzers = sorted(FUZZERS.glob("fuzz_*"))
     if not fuzzers:
-        raise Absent(f"no fuzzers in {FUZZERS}, which ./test.sh builds")
+        raise Absent(f"no fuzzers in {FUZZERS}, which ./test.sh --sanitizers builds")
     with concurrent.futures.ThreadPoolExecutor(TRIES_AT_ONCE) as pool:
         ended = list(pool.map(lambda fuzzer: fuzz(campaign, folder, fuzzer), fuzzers))
     complaints = [complaint for _, complaint in ended if complaint]
