@@ -5,10 +5,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/exec/models/distillation.h"
 #include "tests/exec/models/model_plans.h"
+#include "tests/exec/models/test_models.h"
 #include "tests/exec/support/process_run.h"
 
 namespace frazil {
@@ -62,6 +64,19 @@ void expect_equal(const LayerState& a, const LayerState& b, const std::string& n
   for (std::size_t p = 0; p < a.first_moment.size(); ++p) {
     EXPECT_TRUE(at::equal(a.first_moment[p], b.first_moment[p])) << name << ", momentum";
   }
+  ASSERT_EQ(a.statistics.size(), b.statistics.size()) << name;
+  for (std::size_t p = 0; p < a.statistics.size(); ++p) {
+    EXPECT_TRUE(at::equal(a.statistics[p], b.statistics[p])) << name << ", statistics";
+  }
+}
+
+// Devices over processes as evenly as can be, in order.
+ProcessShape spread(int devices, int processes) {
+  ProcessShape shape;
+  for (int device = 0; device < devices; ++device) {
+    shape.process_of.push_back(device * processes / devices);
+  }
+  return shape;
 }
 
 // Compares what each block has learnt alone with what it has learnt among the others.
@@ -133,6 +148,52 @@ TEST(RelayedTeacher, HasThemOnReplicasAndWithABlockOnSeveralDevices) {
         train(run, model, make_plan(model, form),
               [&](Step step) { run.step(step, 1e-2, samples_of(model, step)); }));
   }
+}
+
+// Data parallel, and pipelines side by side or with a stage on two devices.
+std::vector<PlanForm> hybrids(int cut) {
+  return {{.devices = 1, .replicas = 4},
+          {.devices = 2, .cuts = {cut}, .replicas = 2},
+          {.devices = 2, .cuts = {cut}, .shared_stage = 0}};
+}
+
+TEST(RelayedTeacher, HasThemOnHybridsOverTwoAndOverFourProcesses) {
+  const TestModel model = four_blocks();
+  for (const PlanForm& form : hybrids(8)) {
+    for (const int processes : {2, std::min(4, form.all_devices())}) {
+      SCOPED_TRACE(name_of(form) + " over " + std::to_string(processes));
+      ProcessRun run(model.spec, momentum_sgd(), kRelaySeed, spread(form.all_devices(), processes));
+      expect_bits_of_sequential_distillation(
+          train(run, model, make_plan(model, form),
+                [&](Step step) { run.step(step, 1e-2, samples_of(model, step)); }));
+    }
+  }
+}
+
+// The statistics of the student's norms are those of each micro-batch, wherever it is.
+TEST(RelayedTeacher, WithBatchNormHasTheBitsOfOneDeviceOnHybridsOverTwoAndOverFourProcesses) {
+  const TestModel model = distilled_vgg_model();
+  frazil::Run alone(model.spec, momentum_sgd(), kRelaySeed, 1);
+  const std::vector<LayerState> wanted = train(alone, model, make_plan(model, {}), [&](Step step) {
+    alone.step(step, 1e-2, samples_of(model, step));
+  });
+  int cut = 0;
+  while (model.spec.layers[static_cast<std::size_t>(cut)].block == BlockId{0}) ++cut;
+  std::size_t statistics = 0;
+  for (const PlanForm& form : hybrids(cut)) {
+    for (const int processes : {2, std::min(4, form.all_devices())}) {
+      SCOPED_TRACE(name_of(form) + " over " + std::to_string(processes));
+      ProcessRun run(model.spec, momentum_sgd(), kRelaySeed, spread(form.all_devices(), processes));
+      const std::vector<LayerState> states =
+          train(run, model, make_plan(model, form),
+                [&](Step step) { run.step(step, 1e-2, samples_of(model, step)); });
+      for (std::size_t l = 0; l < wanted.size(); ++l) {
+        expect_equal(wanted[l], states.at(l), model.spec.layers[l].name);
+        statistics += wanted[l].statistics.size();
+      }
+    }
+  }
+  EXPECT_GT(statistics, 0U);
 }
 
 }  // namespace
