@@ -23,9 +23,9 @@ std::size_t draw_below(std::size_t end, std::mt19937_64& random) {
 }
 
 // Returns the blocks before the head in the order in which they freeze.
-std::vector<BlockId> list_order(int blocks, ArmFacts::Masks masks, std::uint64_t seed) {
+std::vector<BlockId> list_order(BlockId head, ArmFacts::Masks masks, std::uint64_t seed) {
   std::vector<BlockId> order;
-  for (int block = 0; block + 1 < blocks; ++block) order.emplace_back(block);
+  for (BlockId block{0}; block < head; ++block.value) order.push_back(block);
   switch (masks) {
     case ArmFacts::Masks::kNone:
       order.clear();
@@ -47,10 +47,11 @@ std::vector<BlockId> list_order(int blocks, ArmFacts::Masks masks, std::uint64_t
 
 }  // namespace
 
-FreezeMask make_control_mask(const FreezeMask& policy, ArmFacts::Masks masks, std::uint64_t seed) {
+FreezeMask make_control_mask(const FreezeMask& policy, BlockId head, ArmFacts::Masks masks,
+                             std::uint64_t seed) {
   if (masks == ArmFacts::Masks::kPolicy) return policy;
   FreezeMask mask = FreezeMask::all_active(policy.blocks());
-  std::vector<BlockId> order = list_order(policy.blocks(), masks, seed);
+  std::vector<BlockId> order = list_order(head, masks, seed);
   const auto frozen = static_cast<std::size_t>(policy.frozen_count());
   if (order.size() > frozen) order.resize(frozen);
   for (const BlockId block : order) mask.set_active(block, false);
@@ -58,10 +59,11 @@ FreezeMask make_control_mask(const FreezeMask& policy, ArmFacts::Masks masks, st
 }
 
 std::vector<ForecastSegment> make_control_segments(const std::vector<ForecastSegment>& policy,
-                                                   ArmFacts::Masks masks, std::uint64_t seed) {
+                                                   BlockId head, ArmFacts::Masks masks,
+                                                   std::uint64_t seed) {
   std::vector<ForecastSegment> segments;
   for (const ForecastSegment& segment : policy) {
-    FreezeMask mask = make_control_mask(segment.mask, masks, seed);
+    FreezeMask mask = make_control_mask(segment.mask, head, masks, seed);
     if (!segments.empty() && segments.back().mask == mask &&
         segments.back().scales == segment.scales) {
       segments.back().steps += segment.steps;
@@ -72,15 +74,16 @@ std::vector<ForecastSegment> make_control_segments(const std::vector<ForecastSeg
   return segments;
 }
 
-std::vector<FreezeEvent> make_control_events(const FreezeTrace& policy, ArmFacts::Masks masks,
-                                             std::uint64_t seed, std::string_view by) {
+std::vector<FreezeEvent> make_control_events(const FreezeTrace& policy, BlockId head,
+                                             ArmFacts::Masks masks, std::uint64_t seed,
+                                             std::string_view by) {
   std::vector<FreezeEvent> events;
   for (const FreezeEvent& event : policy.events) {
     const auto* const decided = std::get_if<MaskEvent>(&event.what);
     if (decided == nullptr) continue;
     const int frozen = decided->mask.frozen_count();
     events.push_back(
-        {event.step, MaskEvent{.mask = make_control_mask(decided->mask, masks, seed),
+        {event.step, MaskEvent{.mask = make_control_mask(decided->mask, head, masks, seed),
                                .by = std::string(by),
                                .reason = "the policy froze " + count_of(frozen, "block")}});
   }

@@ -16,24 +16,28 @@
 
 #include "analysis/ablation/arm.h"
 #include "planner/trajectory/plan_trajectory.h"
+#include "profiles/units.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {
 
 // Returns the mask of a control in place of the policy's: with as many frozen blocks, of which the
-// head is none. kPolicy keeps the mask, kNone freezes nothing. The seed is that of kDrawn.
-// Requires: the head of `policy` is active.
-FreezeMask make_control_mask(const FreezeMask& policy, ArmFacts::Masks masks, std::uint64_t seed);
+// head (planner/freezing/run_shape.h) is none, nor what follows it. kPolicy keeps the mask, kNone
+// freezes nothing. The seed is that of kDrawn. Requires: in `policy` these are active.
+FreezeMask make_control_mask(const FreezeMask& policy, BlockId head, ArmFacts::Masks masks,
+                             std::uint64_t seed);
 
 // Returns the segments under the masks of an arm, at the costs of the policy's. Neighbours differ
 // again: segments whose masks have become equal are one, if their costs are.
 std::vector<ForecastSegment> make_control_segments(const std::vector<ForecastSegment>& policy,
-                                                   ArmFacts::Masks masks, std::uint64_t seed);
+                                                   BlockId head, ArmFacts::Masks masks,
+                                                   std::uint64_t seed);
 
 // Returns the mask events of a trace with the masks of an arm in place of the policy's, each at its
 // step; `by` names the arm in each. Events of other kinds are left out. What the policy says of its
 // reason is replaced by how many blocks it froze.
-std::vector<FreezeEvent> make_control_events(const FreezeTrace& policy, ArmFacts::Masks masks,
-                                             std::uint64_t seed, std::string_view by);
+std::vector<FreezeEvent> make_control_events(const FreezeTrace& policy, BlockId head,
+                                             ArmFacts::Masks masks, std::uint64_t seed,
+                                             std::string_view by);
 
 }  // namespace frazil

@@ -17,6 +17,7 @@
 #include "analysis/ablation/predict/run_predictions.h"
 #include "analysis/ablation/time_to_come.h"
 #include "analysis/ablation/train_program.h"
+#include "planner/freezing/run_shape.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
@@ -232,8 +233,9 @@ class AblationRunner {
       run.masks = files.masks();
       const fs::path of_all = files_of(request_.out, {Arm::kAll, pair.seed}).trained();
       FreezeTrace trace = read_freeze_trace(of_all / "trace.jsonl");
-      trace.events = make_control_events(trace, masks, static_cast<std::uint64_t>(pair.seed),
-                                         facts_of(pair.arm).name);
+      trace.events =
+          make_control_events(trace, find_head(request_.profile), masks,
+                              static_cast<std::uint64_t>(pair.seed), facts_of(pair.arm).name);
       write_text_file(run.masks, to_jsonl(trace));
     }
     write_text_file(files.run(), configure(request_.base, run));

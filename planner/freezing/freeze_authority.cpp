@@ -128,7 +128,7 @@ std::optional<FreezeMask> FreezeAuthority::foresee(Step within) const {
   if (!state_.step) return std::nullopt;
   if (!signals_of(config_.policy).empty()) {
     const int frozen_layers = std::max(project_prefix(state_.mask).frozen_count() - 1, 0);
-    if (frozen_layers >= run_.blocks - 2) return std::nullopt;
+    if (frozen_layers >= run_.layers()) return std::nullopt;
     return freeze_layers(run_.blocks, frozen_layers + 1);
   }
   const Step end = std::min(*state_.step + 1 + within, run_.steps);

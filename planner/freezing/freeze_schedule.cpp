@@ -64,7 +64,8 @@ struct Scheduler {
       return {*policy.mask, fmt::format("The mask is {} throughout.", policy.mask->text())};
     }
     return {freeze_layers(run.blocks, policy.frozen_layers),
-            fmt::format("{} of {} layers are frozen throughout.", policy.frozen_layers, layers())};
+            fmt::format("{} of {} layers are frozen throughout.", policy.frozen_layers,
+                        std::max(run.blocks - 2, 0))};
   }
 
   Wanted operator()(const AlphaFreeze& policy) const {
@@ -124,7 +125,7 @@ struct Scheduler {
       std::swap(order[i], order[i + draw_below(key, i, order.size() - i)]);
     }
     FreezeMask mask = FreezeMask::all_active(run.blocks);
-    if (run.blocks > 1) mask.set_active(BlockId{0}, policy.embedding_active);
+    if (run.counted() > 1) mask.set_active(BlockId{0}, policy.embedding_active);
     for (std::size_t i = static_cast<std::size_t>(active); i < order.size(); ++i) {
       mask.set_active(BlockId{order[i]}, false);
     }

@@ -1,27 +1,27 @@
 #include "planner/freezing/run_shape.h"
 
-#include <vector>
+#include <algorithm>
 
 namespace frazil {
 
-RunShape shape_run(const ModelProfile& profile, Step steps, Step steps_per_epoch,
-                   std::uint64_t seed) {
-  std::vector<bool> trains(profile.blocks.size());
-  const auto note = [&](const Layer& layer) {
-    trains.at(static_cast<std::size_t>(layer.block.value)) = true;
-  };
+BlockId find_head(const ModelProfile& profile) {
+  BlockId head{0};
+  const auto note = [&](const Layer& layer) { head = std::max(head, layer.block); };
   for (const Layer& layer : profile.layers) {
     if (layer.trainable() > Bytes{0}) note(layer);
   }
   for (const TiedParameter& tied : profile.tied) {
-    for (const LayerId layer : tied.layers) {
-      if (tied.trainable) note(profile.layers.at(static_cast<std::size_t>(layer.value)));
-    }
+    if (!tied.trainable) continue;
+    for (const LayerId layer : tied.layers) note(profile.layers.at(layer.index()));
   }
-  int last = static_cast<int>(trains.size()) - 1;
-  while (last > 0 && !trains[static_cast<std::size_t>(last)]) --last;
-  return {.blocks = static_cast<int>(trains.size()),
-          .untrained = static_cast<int>(trains.size()) - 1 - last,
+  return head;
+}
+
+RunShape shape_run(const ModelProfile& profile, Step steps, Step steps_per_epoch,
+                   std::uint64_t seed) {
+  const int blocks = static_cast<int>(profile.blocks.size());
+  return {.blocks = blocks,
+          .untrained = blocks - 1 - find_head(profile).value,
           .steps = steps,
           .steps_per_epoch = steps_per_epoch,
           .seed = seed};

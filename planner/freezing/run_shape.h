@@ -27,8 +27,11 @@ struct RunShape {
   int layers() const { return std::max(counted() - 2, 0); }
 };
 
-// Returns the shape of a run of the model. A parameter that several layers use is one of each of
-// them.
+// Returns the last block in which something trains; block 0 if there is none. A parameter that
+// several layers use is one of each of them.
+BlockId find_head(const ModelProfile& profile);
+
+// Returns the shape of a run of the model.
 RunShape shape_run(const ModelProfile& profile, Step steps, Step steps_per_epoch,
                    std::uint64_t seed);
 

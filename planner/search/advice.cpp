@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/bounds/order_table.h"
+#include "planner/freezing/run_shape.h"
 #include "planner/prediction/answer_parts.h"
 #include "planner/search/best_first.h"
 #include "profiles/error.h"
@@ -167,7 +168,7 @@ std::vector<Advice> find_advice(const ModelProfile& profile, const SearchCase& q
   if (question.options.reduction == ReductionMode::kExact) {
     keep(finder.least({Kind::kFast, {}, 1}, 1, 1));
   }
-  keep(finder.least({Kind::kFreeze, {}, 1}, 1, question.options.mask.blocks() - 1));
+  keep(finder.least({Kind::kFreeze, {}, 1}, 1, find_head(profile).value));
   const auto devices = static_cast<std::int64_t>(question.cluster.devices.size());
   keep(finder.least({Kind::kDevices, {}, 1}, 1, 3 * devices));
   return found;

@@ -6,6 +6,7 @@
 
 #include "analysis/ablation/control_masks.h"
 #include "analysis/ablation/predict/compute_limit.h"
+#include "planner/freezing/run_shape.h"
 #include "planner/trajectory/far_sums.h"
 #include "profiles/error.h"
 
@@ -111,7 +112,8 @@ class AblationPredictor {
 
  private:
   std::vector<ForecastSegment> all_segments(const ArmFacts& facts) const {
-    return make_control_segments(question_.forecast, facts.masks, question_.seed);
+    return make_control_segments(question_.forecast, find_head(setting_.profile()), facts.masks,
+                                 question_.seed);
   }
 
   PredictedRun predict(const ArmFacts& facts, const std::vector<ForecastSegment>& segments) {

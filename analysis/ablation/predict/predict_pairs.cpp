@@ -7,6 +7,7 @@
 
 #include "analysis/ablation/arm_plans.h"
 #include "analysis/ablation/control_masks.h"
+#include "planner/freezing/run_shape.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -40,8 +41,9 @@ class PairPredictor {
     rules.overhead = course_.overhead;
     rules.store = base_.store;
     rules.store->samples = course_.samples;
-    std::vector<ForecastSegment> segments = make_control_segments(
-        course_.segments, facts.masks, static_cast<std::uint64_t>(course_.seed));
+    std::vector<ForecastSegment> segments =
+        make_control_segments(course_.segments, find_head(profile), facts.masks,
+                              static_cast<std::uint64_t>(course_.seed));
     if (shorter_steps) segments.front().steps = *shorter_steps;
     const ArmPlan first = find_first_plan(facts.first, setting, rules.search, rules.noise_ppm);
     PredictedRun run = predict_run(arm, setting, rules, first, segments);

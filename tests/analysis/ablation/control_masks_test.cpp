@@ -14,10 +14,14 @@ namespace {
 
 using Masks = ArmFacts::Masks;
 
+// Returns the mask of a control of a model whose last block is the head.
+std::string control(const char* bits, Masks masks, std::uint64_t seed = 1) {
+  const FreezeMask policy = mask_of(bits);
+  return make_control_mask(policy, BlockId{policy.blocks() - 1}, masks, seed).text();
+}
+
 TEST(ControlMasks, FreezeFromTheTopAsManyBlocksAndNeverTheHead) {
-  const auto reversed = [](const char* bits) {
-    return make_control_mask(mask_of(bits), Masks::kReversed, 1).text();
-  };
+  const auto reversed = [](const char* bits) { return control(bits, Masks::kReversed); };
   EXPECT_EQ(reversed("11111"), "11111");
   EXPECT_EQ(reversed("01111"), "11101");
   EXPECT_EQ(reversed("00011"), "10001") << "the embedding is the last to freeze";
@@ -26,9 +30,22 @@ TEST(ControlMasks, FreezeFromTheTopAsManyBlocksAndNeverTheHead) {
   EXPECT_EQ(reversed("1"), "1");
 }
 
+TEST(ControlMasks, NeverFreezeTheHeadWhereBlocksThatTrainNothingFollowIt) {
+  const auto reversed = [](const char* bits) {
+    return make_control_mask(mask_of(bits), BlockId{3}, Masks::kReversed, 1).text();
+  };
+  EXPECT_EQ(reversed("011111"), "110111");
+  EXPECT_EQ(reversed("001111"), "100111");
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const FreezeMask drawn = make_control_mask(mask_of("001111"), BlockId{3}, Masks::kDrawn, seed);
+    ASSERT_EQ(drawn.frozen_count(), 2);
+    ASSERT_EQ(drawn.text().substr(3), "111") << "seed " << seed;
+  }
+}
+
 TEST(ControlMasks, AreThePolicysOrFreezeNothing) {
-  EXPECT_EQ(make_control_mask(mask_of("0101"), Masks::kPolicy, 1).text(), "0101");
-  EXPECT_EQ(make_control_mask(mask_of("0101"), Masks::kNone, 1).text(), "1111");
+  EXPECT_EQ(control("0101", Masks::kPolicy), "0101");
+  EXPECT_EQ(control("0101", Masks::kNone), "1111");
 }
 
 TEST(ControlMasks, OfDifferentSeedsAreAllOrdersEquallyOften) {
@@ -37,8 +54,7 @@ TEST(ControlMasks, OfDifferentSeedsAreAllOrdersEquallyOften) {
   constexpr int kSeeds = 6000;
   for (int seed = 0; seed < kSeeds; ++seed) {
     const auto drawn = [&](const char* bits) {
-      return make_control_mask(mask_of(bits), Masks::kDrawn, static_cast<std::uint64_t>(seed))
-          .text();
+      return control(bits, Masks::kDrawn, static_cast<std::uint64_t>(seed));
     };
     ++orders[drawn("0111") + drawn("0011")];
   }
@@ -81,7 +97,8 @@ TEST(ControlMasks, FreezeAtEveryStepAsManyBlocksAsThePolicyWhateverItDoes) {
     const auto policy = draw_policy(random);
     const std::vector<FreezeMask> wanted = list_steps(policy);
     for (const Masks masks : {Masks::kReversed, Masks::kDrawn}) {
-      const auto segments = make_control_segments(policy, masks, 7);
+      const auto segments =
+          make_control_segments(policy, BlockId{policy[0].mask.blocks() - 1}, masks, 7);
       const std::vector<FreezeMask> made = list_steps(segments);
       ASSERT_EQ(made.size(), wanted.size());
       std::map<int, FreezeMask> by_count;
@@ -115,7 +132,7 @@ TEST(ControlMasks, OfATraceAreMaskEventsAtThePolicysSteps) {
   trace.events.push_back({0, MaskEvent{mask_of("1111")}});
   trace.events.push_back({5, CostEvent{5, 40, Duration{1}}});
   trace.events.push_back({10, MaskEvent{mask_of("0011"), "alpha", "half of the layers"}});
-  const auto events = make_control_events(trace, Masks::kReversed, 1, "from-top");
+  const auto events = make_control_events(trace, BlockId{3}, Masks::kReversed, 1, "from-top");
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[1].step, 10);
   EXPECT_EQ(std::get<MaskEvent>(events[1].what),

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/exec/verbs/distilled_folder.h"
+#include "traces/freeze_trace.h"
 
 namespace frazil {
 namespace {
@@ -108,6 +109,22 @@ TEST_F(DistilledRuns, HaveTheBitsOfBlocksThatAreTaughtOneByOne) {
     (void)train("--out alone --force");
     for (const std::string& name : names) expect_equal("together", "alone", name);
   }
+}
+
+// The block of the last loss has no parameters, so FreezeOut leaves the one before it to train to
+// the end.
+TEST_F(DistilledRuns, TrainTheirLastBlockToTheEndWhereOthersFreeze) {
+  write_run("run.json", distillation(),
+            {{"freeze", {{"policy", {{"kind", "freezeout"}, {"t0", 0.4}, {"power", 1}}}}}});
+  (void)train("--out frozen");
+  const FreezeTrace trace = read_freeze_trace(path("frozen/trace.jsonl"));
+  std::vector<std::string> masks;
+  for (const FreezeEvent& event : trace.events) {
+    if (const auto* const decided = std::get_if<MaskEvent>(&event.what)) {
+      masks.push_back(decided->mask.text());
+    }
+  }
+  EXPECT_EQ(masks, (std::vector<std::string>{"1111", "0111", "0011"}));
 }
 
 TEST_F(DistilledRuns, RefuseToWriteOverTheirTeacher) {

@@ -181,7 +181,7 @@ TEST(FreezeAuthority, NeverChangesToAMaskThatHasNoRoom) {
 
 // The foreseen mask comes true if the policy reads the step alone, and no other mask comes before
 // it. Under other policies it is a guess, which never is the mask in force.
-TEST(FreezeAuthority, ForeseesTheNextMask) {
+void expect_foreseen(const RunShape& run) {
   constexpr Step kWithin = 8;
   const unsigned seed = 17;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -192,35 +192,42 @@ TEST(FreezeAuthority, ForeseesTheNextMask) {
     for (const bool prefix : {false, true}) {
       Decorators around;
       if (prefix) around.prefix.emplace();
-      const FreezePolicy paced = in_steps(policy, kSampleRun.steps_per_epoch);
-      FreezeAuthority authority = make_authority({policy, around});
+      const FreezePolicy paced = in_steps(policy, run.steps_per_epoch);
+      FreezeAuthority authority = make_authority({policy, around}, run);
       EXPECT_EQ(authority.foresee(kWithin), std::nullopt) << "before the first decision";
-      (void)authority.decide(draw_signals(random, 0, kSampleRun));
-      for (Step step = 0; step + 1 < kSampleRun.steps; ++step) {
+      (void)authority.decide(draw_signals(random, 0, run));
+      for (Step step = 0; step + 1 < run.steps; ++step) {
         const FreezeMask held = authority.state().mask;
         const std::optional<FreezeMask> next = authority.foresee(kWithin);
         ASSERT_NE(next, held);
-        if (!want_by_step(paced, step, kSampleRun)) {
-          ASSERT_EQ(next.has_value(), held.frozen_count() < kSampleBlocks - 1);
+        if (!want_by_step(paced, step, run)) {
+          ASSERT_EQ(next.has_value(), held.frozen_count() < run.counted() - 1);
           ASSERT_TRUE(!next || next->frozen_count() > held.frozen_count());
           guessed += next ? 1 : 0;
         } else {
           FreezeAuthority ahead = authority;
           std::optional<FreezeMask> comes;
-          for (Step later = step + 1; later <= step + kWithin && later < kSampleRun.steps;
-               ++later) {
+          for (Step later = step + 1; later <= step + kWithin && later < run.steps; ++later) {
             const Decision decision = ahead.decide({.step = later});
             if (!comes && decision.changed) comes = decision.mask;
           }
           ASSERT_EQ(next, comes) << name_of(policy) << " at " << step;
           foreseen += next ? 1 : 0;
         }
-        (void)authority.decide(draw_signals(random, step + 1, kSampleRun));
+        (void)authority.decide(draw_signals(random, step + 1, run));
       }
     }
   }
   EXPECT_GT(foreseen, 500);
   EXPECT_GT(guessed, 100);
+}
+
+TEST(FreezeAuthority, ForeseesTheNextMask) { expect_foreseen(kSampleRun); }
+
+TEST(FreezeAuthority, ForeseesTheNextMaskWhereTheLastBlockTrainsNothing) {
+  RunShape distilled = kSampleRun;
+  distilled.untrained = 1;
+  expect_foreseen(distilled);
 }
 
 TEST(FreezeAuthority, GoesOnFromAStateThatWasWrittenAndReadBackAtAnyMoment) {

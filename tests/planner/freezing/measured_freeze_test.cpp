@@ -276,6 +276,36 @@ TEST(MeasuredFreeze, LeavesAllAsItIsUntilItsSignalsCanBeRead) {
   }
 }
 
+// Five blocks that train, with and without a sixth in which nothing does.
+TEST(MeasuredFreeze, DoesNotCountABlockAtTheEndInWhichNothingTrains) {
+  const unsigned seed = 31;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const RunShape five{.blocks = 5, .steps = 100};
+  const RunShape six{.blocks = 6, .untrained = 1, .steps = 100};
+  const std::vector<FreezePolicy> policies{PaperFreeze{.alpha = 0.4, .interval = 5},
+                                           AutoFreeze{.percentile = 60, .interval = 5},
+                                           PlasticityFreeze{.tolerance = 0.5, .interval = 5}};
+  for (const FreezePolicy& policy : policies) {
+    Asked without(policy, five);
+    Asked with(policy, six);
+    std::string mask;
+    for (Step step = 1; step < 100; ++step) {
+      const FreezeSignals all = draw_signals(random, step, six);
+      FreezeSignals fewer = all;
+      for (auto* const values :
+           {&fewer.gradient_norms, &fewer.interval_gradients, &fewer.plasticity}) {
+        values->resize(5);
+      }
+      mask = with.ask(all);
+      ASSERT_EQ(mask, without.ask(fewer) + "1") << name_of(policy) << " at " << step;
+      ASSERT_EQ(with.reason(), without.reason());
+    }
+    EXPECT_EQ(mask.substr(4), "11") << name_of(policy);
+    EXPECT_EQ(mask.front(), '0') << name_of(policy) << " has frozen something";
+  }
+}
+
 TEST(MeasuredFreeze, KnowsItsOwnStates) {
   for (const FreezePolicy& policy : sample_policies()) {
     EXPECT_TRUE(is_state_of(policy, initial_state(policy), kSampleBlocks)) << name_of(policy);

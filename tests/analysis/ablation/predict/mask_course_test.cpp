@@ -49,6 +49,16 @@ TEST_F(Course, IsForeseenWhereThePolicyReadsTheStepAlone) {
   }
 }
 
+TEST_F(Course, IsForeseenWithoutCountingABlockAtTheEndInWhichNothingTrains) {
+  ModelProfile model = model_;
+  model.layers.back().parameters = Bytes{0};
+  const BaseRun base = base_of(R"({"alpha": 0.5, "start_epoch": 3})");
+  const MaskCourse course = foresee_course(base, model, length_of(base, 30), 1);
+  EXPECT_EQ(
+      course.segments,
+      (Segments{{0, 8, mask_of("11111")}, {8, 4, mask_of("00111")}, {12, 8, mask_of("00011")}}));
+}
+
 TEST_F(Course, IsForeseenToFreezeNothingWithoutAPolicy) {
   for (const std::string freeze : {"", "{}", R"({"alpha": 0, "freeze_untrainable": true})",
                                    R"({"policy": {"kind": "none"}})"}) {
