@@ -10,6 +10,7 @@
 #   ./test.sh --gpu | --soak    with the tests of that label too
 #   ./test.sh --tidy            only clang-format over all sources, clang-tidy over those outside tests (version 14 of both)
 #   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
+# FRAZIL_DAY, a number of days since 1970, takes the turns of that day, and `all` the suites of all days, as ROOM... does.
 # FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core). FRAZIL_FUZZ_SEED and
 # FRAZIL_FUZZ_SECONDS set where fuzzing starts and how long it takes of each reader (default: 1, and 100 s shared by all readers; with --soak 60 s of each).
 set -Eeuo pipefail
@@ -172,15 +173,16 @@ run_fuzzers() {
 
 # Each build with a sanitizer takes as long as half the release build.
 run_sanitizers() {
-  local day=$(($(date +%s) / 86400 % 2))
+  local turn=''
+  if [ "$with_sanitizers" = turn ]; then turn=$((FRAZIL_DAY % 2)); fi
   clang=$(./setup.sh --fuzzing-compiler)
   symbolizer=$(./setup.sh --symbolizer)
-  if [ "$with_sanitizers" = yes ] || [ "$day" = 0 ]; then
+  if [ "$with_sanitizers" = yes ] || [ "$turn" = 0 ]; then
     run_address_sanitizer
   else
     printf '\n== no address sanitizer: its turn is tomorrow (./test.sh --sanitizers has it today)\n'
   fi
-  if [ "$with_sanitizers" = yes ] || [ "$day" = 1 ]; then
+  if [ "$with_sanitizers" = yes ] || [ "$turn" = 1 ]; then
     run_thread_sanitizer
     run_fuzzers
   else
@@ -201,7 +203,7 @@ run_release_tests() {
   begin 'building the release preset (build)'
   build release
   if [ "$with_sanitizers" != no ]; then run_sanitizers; fi
-  begin "testing the release build (labels: ${labels[*]})"
+  begin "testing the release build (labels: ${labels[*]}; of the suites by turns those of FRAZIL_DAY=$FRAZIL_DAY)"
   run_tests build
 }
 
@@ -321,6 +323,10 @@ while [ $# -gt 0 ]; do
 done
 
 check_rooms
+# Fixed before anything is built, for the run may last beyond midnight.
+export FRAZIL_DAY=${FRAZIL_DAY:-$(($(date +%s) / 86400))}
+if [ "$mode" = rooms ]; then FRAZIL_DAY=all; fi
+if [ "$FRAZIL_DAY" = all ] && [ "$with_sanitizers" = turn ]; then with_sanitizers=yes; fi
 labels=("${speeds[@]}" "${extras[@]}")
 
 begin 'setting up'

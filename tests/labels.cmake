@@ -70,6 +70,8 @@ set(thorough
   exec_properties_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_properties_tests/ReshapedEpochs
   exec_properties_tests/RunWithRoom
+  exec_properties_tests/SlicedStage.OfATeacherAndItsStudentTrainsAsOnOneDevice
+  exec_properties_tests/SlicedStage.OfATeacherWithBatchNormAndAStudentWithoutTrainsAsOnOneDevice
   exec_properties_tests/SlicedRuns.IsTakenUpAndLeftBetweenSteps
   exec_properties_tests/SlicedRuns.PerformsThePlannedOrderAndWhatIsSimulated
   exec_properties_tests/SmallCnn

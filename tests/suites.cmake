@@ -25,5 +25,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/turns.cmake)
 # put_by_turns(<tests>...): of these entries of ctest, which stand already, a third keeps its label on the day of configuring; the others are soak.
 function(put_by_turns)
   todays_turns(todays others ${ARGN})
-  set_tests_properties(${others} PROPERTIES LABELS soak)
+  foreach(test IN LISTS others)
+    set_tests_properties(${test} PROPERTIES LABELS soak)
+  endforeach()
 endfunction()
