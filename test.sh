@@ -10,7 +10,7 @@
 #   ./test.sh --gpu | --soak    with the tests of that label too
 #   ./test.sh --tidy            only clang-format over all sources, clang-tidy over those outside tests (version 14 of both)
 #   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
-# FRAZIL_DAY, a number of days since 1970, takes the turns of that day, and `all` the suites of all days, as ROOM... does.
+# FRAZIL_DAY, a number of days since 1970, takes the turns of that day, and `all` those of all days, as ROOM... and --soak do.
 # FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core). FRAZIL_FUZZ_SEED and
 # FRAZIL_FUZZ_SECONDS set where fuzzing starts and how long it takes of each reader (default: 1, and 100 s shared by all readers; with --soak 60 s of each).
 set -Eeuo pipefail
@@ -301,11 +301,7 @@ while [ $# -gt 0 ]; do
       ;;
     --no-sanitizers) with_sanitizers=no ;;
     --sanitizers) with_sanitizers=yes ;;
-    --gpu) extras+=(gpu) ;;
-    --soak)
-      extras+=(soak)
-      if [ "$with_sanitizers" = turn ]; then with_sanitizers=yes; fi
-      ;;
+    --gpu | --soak) extras+=("${1#--}") ;;
     --tidy) mode=style ;;
     --coverage) mode=coverage ;;
     -h | --help)
@@ -323,11 +319,11 @@ while [ $# -gt 0 ]; do
 done
 
 check_rooms
+labels=("${speeds[@]}" "${extras[@]}")
 # Fixed before anything is built, for the run may last beyond midnight.
 export FRAZIL_DAY=${FRAZIL_DAY:-$(($(date +%s) / 86400))}
-if [ "$mode" = rooms ]; then FRAZIL_DAY=all; fi
+if [ "$mode" = rooms ] || wants_soak; then FRAZIL_DAY=all; fi
 if [ "$FRAZIL_DAY" = all ] && [ "$with_sanitizers" = turn ]; then with_sanitizers=yes; fi
-labels=("${speeds[@]}" "${extras[@]}")
 
 begin 'setting up'
 besides=()
