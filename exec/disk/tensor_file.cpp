@@ -26,7 +26,11 @@ constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // as other readers of 
 fs::path behind_links(const fs::path& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
+  if (error == std::errc::no_such_file_or_directory) {
+    throw InputError(path.string(), 0, "no such file", kExpected);
+  }
   if (error) fail_system(path.string(), error.value(), "open", kExpected);
+  if (fs::is_directory(real, error)) throw InputError(path.string(), 0, "a folder", kExpected);
   return real;
 }
 

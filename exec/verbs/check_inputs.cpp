@@ -5,9 +5,12 @@
 #include <vector>
 
 #include "exec/config/configured_run.h"
+#include "exec/run/sample_slices.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/actions/validate_plan.h"
+#include "planner/freezing/run_shape.h"
 #include "planner/prediction/plan_notation.h"
+#include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
 #include "profiles/json_lines.h"
 
@@ -68,6 +71,26 @@ void check_plan(const TrainOptions& options) {
                      std::string("the run's, ") + (is_exact ? "fast" : "exact"));
   }
   check_replicas(options);
+  (void)make_schedule(plan, static_cast<int>(options.cluster.devices.size()),
+                      Setting{options.profile, options.cluster});
+  refuse_mixed_slices(make_model(config), structure_of(config), plan);
+}
+
+void check_freezing(const TrainOptions& options, const std::string& file) {
+  const int most = shape_run(options.profile, 1, 1, 0).layers();
+  const auto check = [&](int layers, const std::string& key) {
+    if (layers <= most) return;
+    throw InputError(file, 0, json_string(key) + ": " + std::to_string(layers),
+                     "at most " + std::to_string(most) +
+                         ", the blocks between the first and the last that trains");
+  };
+  const FreezePolicy& policy = options.config.freeze.policy;
+  if (const auto* fixed = std::get_if<StaticFreeze>(&policy)) {
+    check(fixed->frozen_layers, "frozen_layers");
+  }
+  if (const auto* drawn = std::get_if<RandomFreeze>(&policy)) {
+    check(drawn->active_layers, "active_layers");
+  }
 }
 
 void refuse_inputs_inside(const Flags& flags, const RunConfig& config, const fs::path& folder) {

@@ -221,6 +221,7 @@ TrainRequest read_request(const Flags& flags, const std::string& command, const 
                 optional_text(flags, "profile").value_or((inputs / "model.json").string()));
   refuse_beside_planner(request);
   check_plan(options);
+  check_freezing(options, request.run_file);
   if (folder != nullptr && !resume) {
     refuse_inputs_inside(flags, options.config, folder->path());
     if (!is_set(flags, "force")) folder->refuse_run();

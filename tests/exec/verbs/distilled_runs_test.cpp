@@ -111,6 +111,60 @@ TEST_F(DistilledRuns, HaveTheBitsOfBlocksThatAreTaughtOneByOne) {
   }
 }
 
+// Three blocks that train: one between the first and the last of them.
+TEST_F(DistilledRuns, RefuseToCountTheBlockOfTheLastLossAmongThoseThatFreeze) {
+  const std::string run = "--run run.json --profile model.json --cluster cluster.json --out out";
+  for (const char* const kind : {"static", "random"}) {
+    const std::string key = kind == std::string("static") ? "frozen_layers" : "active_layers";
+    write_run("run.json", distillation(), {{"freeze", {{"policy", {{"kind", kind}, {key, 2}}}}}});
+    expect_refusal(run, "run.json: found \"" + key + "\": 2, expected at most 1");
+    EXPECT_FALSE(fs::exists(path("out")));
+    write_run("run.json", distillation(), {{"freeze", {{"policy", {{"kind", kind}, {key, 1}}}}}});
+    answer("train", run + " --check");
+  }
+}
+
+// A stage whose devices share the samples of each micro-batch: for reductions in mode fast, and
+// layers that mix no samples.
+TEST_F(DistilledRuns, AreCheckedAgainstAPlanAsTheyWouldBeTrained) {
+  const auto expect_infeasible = [&](const std::string& part) {
+    write_plan({{0}});
+    Json plan = Json::parse(read_text_file(path("plan.json")));
+    Json& stage = plan["pipelines"][0]["stages"][0];
+    stage["devices"] = {0, 1};
+    stage["axis"] = "samples";
+    plan["reduction"] = Json::parse(read_text_file(path("run.json"))).value("reduction", "exact");
+    write_text_file(path("plan.json"), plan.dump());
+    for (const char* const end : {"--check", "--out out"}) {
+      const Outcome outcome =
+          folder_.run("train", std::string("--run run.json --profile model.json --cluster "
+                                           "cluster.json --plan plan.json --quiet ") +
+                                   end);
+      EXPECT_EQ(outcome.code, 3) << end;
+      EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+      EXPECT_FALSE(fs::exists(path("out/weights.safetensors")));
+    }
+  };
+  expect_infeasible("shares micro-batches by samples, which goes with the reduction fast");
+  write_run(
+      "run.json",
+      {{"kind", "vgg"}, {"image", 8}, {"widths", {4, 8}}, {"convolutions", 1}, {"classes", 3}},
+      {{"reduction", "fast"}});
+  profile("run.json");
+  expect_infeasible("mixes them in training");
+}
+
+TEST_F(DistilledRuns, SayWhatLiesWhereTheTeachersWeightsShould) {
+  const std::string run = "--run run.json --profile model.json --cluster cluster.json --out out";
+  Json other = distillation();
+  other["teacher_weights"] = "taught";
+  write_run("run.json", other);
+  expect_refusal(run, "taught: found a folder, expected a safetensors file");
+  other["teacher_weights"] = "absent.safetensors";
+  write_run("run.json", other);
+  expect_refusal(run, "absent.safetensors: found no such file, expected a safetensors file");
+}
+
 // The block of the last loss has no parameters, so FreezeOut leaves the one before it to train to
 // the end.
 TEST_F(DistilledRuns, TrainTheirLastBlockToTheEndWhereOthersFreeze) {
