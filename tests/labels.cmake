@@ -33,8 +33,6 @@ set(thorough
   exec_models_tests/Gates.GiveTheGradientOfTheWholeNetworkToEveryCell
   exec_models_tests/Vgg.TrainsToTheBitsOfAPlainProgramAndItsRunningStatistics
   exec_nccl_tests/GpusOverNccl
-  exec_nccl_tests/OverNcclRuns
-  exec_nccl_tests/WholeRunOverNccl
   exec_processes_tests/CachedProcesses
   exec_processes_tests/KillAtAMessage
   exec_processes_tests/LateProcess
@@ -49,7 +47,6 @@ set(thorough
   exec_profile_tests/Profiler
   exec_profile_tests/Verify
   exec_properties_tests/AllocationBound
-  exec_properties_tests/Bf16
   exec_properties_tests/CountedTraffic.IsWhatTheSimulatorSendsForAnyMask
   exec_properties_tests/CountedTraffic.OfReductionsFallsByExactlyTheFrozenShare
   exec_properties_tests/CountedTraffic.OfReductionsLeavesOutWhatIsNotTrainable
@@ -80,7 +77,6 @@ set(thorough
   exec_properties_tests/Supernet
   exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
   exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
-  exec_properties_tests/ValidatedRun
   exec_properties_tests/Vit
   exec_reduction_tests/Clip.ScalesByTheNormOfTheWholeModel
   exec_run_tests/FreezeSignals.HaveTheSameBitsUnderEveryPlan
@@ -103,18 +99,12 @@ set(thorough
   exec_threads_tests/StepWindows
   exec_threads_tests/ThreadedModels
   exec_train_tests/Bf16Training
-  exec_train_tests/EventLogFile
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer
   exec_train_tests/TrainerWindows
-  exec_verbs_tests/AblatedRuns
   exec_verbs_tests/CheckedRuns
   exec_verbs_tests/DistilledRuns
-  exec_verbs_tests/LimitedRuns
-  exec_verbs_tests/PlannedRuns
-  exec_verbs_tests/RefusedResume
   exec_verbs_tests/SupernetRuns
-  exec_verbs_tests/ToldVerbs
   planner_bounds_tests/OrderBound
   planner_bounds_tests/StageLimits
   planner_drift_tests/DriftDetector.TellsADriftInAtMostOneOfAThousandRunsOfRecordedNoise
@@ -145,7 +135,6 @@ set(thorough
   planner_prediction_tests/IdleTime.SplitsEverySchedulesTimeAsNamesAndTimesOfItsActionsTell
   planner_properties_tests/ConcurrentPlans
   planner_reproduce_tests/FixedSpace
-  planner_reproduce_tests/OwnRuns
   planner_reproduce_tests/OpenInputs
   planner_reproduce_tests/PipeBdSpeedups
   planner_reproduce_tests/PipeTransformerReproduction.OwnPlansAreNeverSlowerAndTablesAreTheSameEveryTime
@@ -183,7 +172,6 @@ set(thorough
 set(slow
   exec_checkpoint_tests/OtherKernels
   exec_checkpoint_tests/UnknownKernels
-  exec_properties_tests/EverySchedule
   exec_threads_tests/CachedTraining
   exec_threads_tests/CachedVariants
   exec_threads_tests/MeasuredMemory
@@ -200,7 +188,7 @@ set(soak
   planner_search_tests/CutSearchSoak
   planner_search_tests/TightCutsSoak)
 
-# Tests of twenty seconds to minutes, of promises that others of their rooms keep watch over too: each day has a third of them, the first, fourth
+# Tests of ten seconds to minutes, of promises that others of their rooms keep watch over too: each day has a third of them, the first, fourth
 # and so on of this list, the second and so on, or the third; all are soak besides.
 set(by_turns
   exec_properties_tests/TrainingFaults
@@ -223,7 +211,19 @@ set(by_turns
   exec_properties_tests/UntrainableParameters
   exec_verbs_tests/InitFrom
   exec_verbs_tests/LedRuns
-  exec_properties_tests/FrozenMasks)
+  exec_properties_tests/FrozenMasks
+  exec_verbs_tests/PlannedRuns
+  exec_verbs_tests/AblatedRuns
+  exec_verbs_tests/LimitedRuns
+  exec_properties_tests/Bf16
+  exec_properties_tests/ValidatedRun
+  exec_properties_tests/EverySchedule
+  exec_nccl_tests/OverNcclRuns
+  exec_nccl_tests/WholeRunOverNccl
+  exec_train_tests/EventLogFile
+  planner_reproduce_tests/OwnRuns
+  exec_verbs_tests/ToldVerbs
+  exec_verbs_tests/RefusedResume)
 include(${CMAKE_CURRENT_LIST_DIR}/turns.cmake)
 todays_turns(todays others ${by_turns})
 list(APPEND slow ${todays})

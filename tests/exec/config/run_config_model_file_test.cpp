@@ -53,7 +53,7 @@ TEST_F(RunConfigModelFile, LiesBesideTheConfigurationAndIsWrittenWithItsWholePat
 }
 
 TEST_F(RunConfigModelFile, IsRefusedWithItsNameIfItIsNotThereOrNoModel) {
-  EXPECT_NE(refusal(R"({"kind": "file", "path": "other.safetensors"})").find("No such file"),
+  EXPECT_NE(refusal(R"({"kind": "file", "path": "other.safetensors"})").find("no such file"),
             std::string::npos);
   std::ofstream(folder_ / "text.safetensors") << "nothing of the kind";
   EXPECT_NE(refusal(R"({"kind": "file", "path": "text.safetensors"})"), "");
