@@ -73,7 +73,7 @@ void check_plan(const TrainOptions& options) {
   check_replicas(options);
   (void)make_schedule(plan, static_cast<int>(options.cluster.devices.size()),
                       Setting{options.profile, options.cluster});
-  refuse_mixed_slices(make_model(config), structure_of(config), plan);
+  refuse_mixed_slices(make_model(config), options.profile, plan);
 }
 
 void check_freezing(const TrainOptions& options, const std::string& file) {
