@@ -189,7 +189,7 @@ set(soak
   planner_search_tests/TightCutsSoak)
 
 # Tests of ten seconds to minutes, of promises that others of their rooms keep watch over too: each day has a third of them, the first, fourth
-# and so on of this list, the second and so on, or the third; all are soak besides.
+# and so on of this list, the second and so on, or the third; on the other days they are soak.
 set(by_turns
   exec_properties_tests/TrainingFaults
   exec_properties_tests/Policy
