@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "planner/answers/print_proof.h"
+#include "planner/answers/ranking_counts.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/doubts.h"
@@ -18,106 +18,19 @@
 namespace frazil {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
+// Returns "2,5", the first layers of the stages but the first, or "0-1+4-5 2-3", the layers of each
+// stage, where first layers do not tell which others a stage holds.
 std::string list_cuts(const Plan& plan) {
+  const Pipeline& pipeline = plan.pipelines.front();
+  if (pipeline.stages.size() == 1) return "-";
+  const bool is_cut = is_consecutive(pipeline);
   std::string text;
-  for (const Stage& stage : plan.pipelines.front().stages) {
-    if (&stage == &plan.pipelines.front().stages.front()) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", stage.layers.front().first.value);
+  for (std::size_t s = is_cut ? 1 : 0; s < pipeline.stages.size(); ++s) {
+    const Stage& stage = pipeline.stages[s];
+    if (!text.empty()) text += is_cut ? "," : " ";
+    text += is_cut ? std::to_string(stage.layers.front().first.value) : layers_text(stage);
   }
-  return text.empty() ? "-" : text;
-}
-
-// True if no memory would help, because an interpreter refuses the candidate.
-bool cannot_be_made(const Candidate& candidate) {
-  return candidate.infeasible && candidate.infeasible->needed <= candidate.infeasible->available;
-}
-
-Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
-  const Plan& plan = candidate.plan;
-  const ParallelShape shape = parallel_shape(plan);
-  Json json = {{"summary", summarize(plan)},
-               {"feasible", !candidate.infeasible.has_value()},
-               {"pp", shape.pipeline_devices.front()},
-               {"dp", shape.replicas},
-               {"chunks_per_device", shape.chunks},
-               {"stages", plan.pipelines.front().stages.size()},
-               {"replicas", plan.pipelines.size()},
-               {"schedule", schedule_notation(plan)},
-               {"micro_batch_size", plan.micro_batch_size},
-               {"micro_batches", plan.micro_batches()}};
-  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
-    json["chunks"] = named->chunks;
-    if (named->in_flight) json["in_flight"] = *named->in_flight;
-  }
-  json["recompute"] = recomputes(plan);
-  if (plan.cache_frozen_prefix) json["cached_prefix"] = true;
-  Json pipelines = Json::array();
-  for (const Pipeline& pipeline : plan.pipelines) {
-    Json cuts = Json::array();
-    for (std::size_t s = 1; s < pipeline.stages.size(); ++s) {
-      cuts.push_back(pipeline.stages[s].layers.front().first.value);
-    }
-    pipelines.push_back(cuts);
-  }
-  json["cuts"] = pipelines;
-  if (has_shared_stage(plan.pipelines.front())) {
-    Json counts = Json::array();
-    for (const Stage& stage : plan.pipelines.front().stages) counts.push_back(stage.devices.size());
-    json["stage_devices"] = counts;
-  }
-  json["makespan_ns"] = candidate.makespan.count();
-  json["samples_per_second"] = samples_per_second(plan, candidate.makespan);
-  json.update(Json::parse(bounds_json(candidate.bounds)));
-  json.update(Json::parse(commit_round_json(plan, cluster)));
-  Json devices = Json::array();
-  for (std::size_t d = 0; d < candidate.memory.size(); ++d) {
-    devices.push_back(Json::parse(memory_json(candidate.memory[d], cluster.devices[d])));
-  }
-  json["devices"] = devices;
-  json["extrapolated"] = candidate.extrapolated;
-  if (candidate.infeasible) {
-    json["reason"] = candidate.infeasible->reason;
-    json["device"] = candidate.infeasible->device.value;
-    json["needed_bytes"] = candidate.infeasible->needed.count;
-    json["available_bytes"] = candidate.infeasible->available.count;
-  }
-  return json;
-}
-
-struct RankingCounts {
-  std::int64_t fit = 0;
-  std::int64_t too_large = 0;
-  std::int64_t not_made = 0;
-  std::int64_t bounded = 0;  // not tried, because their lower bounds are too high
-};
-
-std::int64_t& tally(RankingCounts& counts, Rejection::Why why) {
-  switch (why) {
-    case Rejection::Why::kBound:
-      return counts.bounded;
-    case Rejection::Why::kSlower:
-      return counts.fit;
-    case Rejection::Why::kMemory:
-      return counts.too_large;
-    case Rejection::Why::kRefused:
-      return counts.not_made;
-  }
-  return counts.bounded;
-}
-
-RankingCounts count_candidates(const Ranking& ranking) {
-  RankingCounts counts;
-  for (const Candidate& candidate : ranking.candidates) {
-    ++(cannot_be_made(candidate)          ? counts.not_made
-       : candidate.infeasible.has_value() ? counts.too_large
-                                          : counts.fit);
-  }
-  for (const RejectedShapes& rejected : ranking.rejected) {
-    tally(counts, rejected.rejection.why) += rejected.candidates;
-  }
-  return counts;
+  return text;
 }
 
 // Tells what a search that ended before its answer was proven left out.
@@ -360,37 +273,6 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
   if (caches) text += kCacheNote;
   return text + infeasible + explain_suffixes(shown) + list_flags(setting.profile(), extrapolated) +
          list_free_links(cluster) + list_processes(cluster) + list_commit_rounds(plans, cluster);
-}
-
-std::string ranking_json(const Ranking& ranking, Setting setting, int top,
-                         const std::string& more) {
-  const ModelProfile& profile = setting.profile();
-  const Cluster& cluster = setting.cluster();
-  Json feasible = Json::array();
-  Json infeasible = Json::array();
-  for (const Candidate& candidate : ranking.candidates) {
-    Json& list = candidate.infeasible ? infeasible : feasible;
-    if (static_cast<int>(list.size()) < top) list.push_back(candidate_json(candidate, cluster));
-  }
-  const RankingCounts counts = count_candidates(ranking);
-  Json json = {{"candidates", counts.fit + counts.too_large + counts.not_made + counts.bounded},
-               {"fit", counts.fit},
-               {"do_not_fit", counts.too_large},
-               {"cannot_be_made", counts.not_made},
-               {"cannot_be_as_fast", counts.bounded},
-               {"backward_was_split_by_rule", profile.backward_was_split_by_rule},
-               {"bytes_are_placeholders", !unknown_bytes(profile).empty()},
-               {"feasible", feasible},
-               {"infeasible", infeasible}};
-  if (ranking.tied > 0) json["equally_fast"] = ranking.tied;
-  if (ranking.left) {
-    json["not_looked_at"] = ranking.left->candidates;
-    json["not_looked_at_take_at_least_ns"] = ranking.left->at_least.count();
-  }
-  json.update(Json::parse(doubts_json(profile)));
-  json.update(Json::parse(processes_json(cluster)));
-  json.update(Json::parse(more));
-  return json.dump() + "\n";
 }
 
 }  // namespace frazil

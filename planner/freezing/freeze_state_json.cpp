@@ -77,7 +77,7 @@ PolicyState parse_policy_state(const JsonCursor& object, const FreezePolicy& pol
 }
 
 FreezeMask parse_mask(const JsonCursor& bits, int blocks) {
-  FreezeMask mask = FreezeMask::parse(bits.text(), bits.file(), bits.line());
+  FreezeMask mask = FreezeMask::parse(bits);
   if (mask.blocks() != blocks) {
     bits.fail(fmt::format("a mask of {} blocks", mask.blocks()),
               fmt::format("one of {}, as the model has", blocks));

@@ -84,7 +84,7 @@ StaticFreeze parse_static(JsonFields& fields, int blocks) {
   }
   if (mask && layers) mask->fail("a mask beside frozen_layers", "one of the two");
   if (!mask) return policy;
-  policy.mask = FreezeMask::parse(mask->text(), mask->file(), mask->line());
+  policy.mask = FreezeMask::parse(*mask);
   if (policy.mask->blocks() != blocks) {
     mask->fail(fmt::format("a mask of {} blocks", policy.mask->blocks()),
                fmt::format("one of {}, as the model has", blocks));

@@ -14,23 +14,6 @@
 namespace frazil {
 namespace {
 
-bool is_consecutive(const Pipeline& pipeline) {
-  int next = 0;
-  for (const Stage& stage : pipeline.stages) {
-    if (stage.layers.size() != 1 || stage.layers.front().first.value != next) return false;
-    next = stage.layers.front().last.value + 1;
-  }
-  return true;
-}
-
-std::string layers_text(const Stage& stage) {
-  std::string text;
-  for (const LayerRange& range : stage.layers) {
-    text += fmt::format("{}{}-{}", text.empty() ? "" : "+", range.first.value, range.last.value);
-  }
-  return text;
-}
-
 // Returns "cut 7", "cuts 3 7", "layers 0-1+4-5 2-3", or nothing for a single stage.
 std::string cut_text(const Pipeline& pipeline) {
   if (pipeline.stages.size() < 2) return "";
@@ -134,6 +117,23 @@ std::string schedule_text(const ScheduleChoice& schedule) {
 }
 
 }  // namespace
+
+bool is_consecutive(const Pipeline& pipeline) {
+  int next = 0;
+  for (const Stage& stage : pipeline.stages) {
+    if (stage.layers.size() != 1 || stage.layers.front().first.value != next) return false;
+    next = stage.layers.front().last.value + 1;
+  }
+  return true;
+}
+
+std::string layers_text(const Stage& stage) {
+  std::string text;
+  for (const LayerRange& range : stage.layers) {
+    text += fmt::format("{}{}-{}", text.empty() ? "" : "+", range.first.value, range.last.value);
+  }
+  return text;
+}
 
 int samples_in(const Plan& plan, MicroBatchId micro_batch) {
   ENSURE(micro_batch.value >= 0 && micro_batch.value < plan.micro_batches(),

@@ -112,6 +112,12 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
+// True if each stage holds one range of layers, which begins where that of the stage before ends:
+// the first layers of the stages then tell which layers each holds.
+bool is_consecutive(const Pipeline& pipeline);
+// Returns "2-5", or "0-1+4-5" of a stage with several ranges of layers.
+std::string layers_text(const Stage& stage);
+
 // True if some stage of the pipeline lies on several devices.
 bool has_shared_stage(const Pipeline& pipeline);
 

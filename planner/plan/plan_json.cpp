@@ -247,7 +247,7 @@ Plan parse_plan(std::string_view text, const std::string& file) {
   plan.micro_batch_size =
       static_cast<int>(fields.required("micro_batch_size").integer(1, kLargestBatch));
   const JsonCursor mask = fields.required("mask");
-  plan.mask = FreezeMask::parse(mask.text(), file, mask.line());
+  plan.mask = FreezeMask::parse(mask);
   if (const auto cache = fields.optional("cache_frozen_prefix")) {
     plan.cache_frozen_prefix = cache->boolean();
   }

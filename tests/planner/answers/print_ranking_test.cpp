@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "planner/plan/schedule_facts.h"
 #include "planner/search/explain_plan.h"
 #include "tests/support/sample_models.h"
@@ -94,6 +96,29 @@ TEST(PrintRanking, TheRunnerUpIsAnotherPlanThanTheBest) {
   EXPECT_EQ(
       explain_plan(Ranking{{one, other}, {}, {}, {}}, {model(), cluster()}, options).best.size(),
       1U);
+}
+
+// The blocks of a distillation are a layer of the teacher and one of the student: the first layers
+// of its stages do not tell what these hold.
+TEST(PrintRanking, TellsTheLayersOfStagesWithSeveralRanges) {
+  const Plan cut = two_stages(ScheduleKind::kGpipe, {DeviceId{0}, DeviceId{1}});
+  const auto answer = [](const Candidate& candidate) {
+    const Ranking ranking{{candidate}, {}, {}, {}};
+    return nlohmann::json::parse(ranking_json(ranking, {model(), cluster()}, 1))["feasible"][0];
+  };
+  Candidate candidate = judged(cut);
+  EXPECT_NE(table_of({candidate}).find("  2\n"), std::string::npos) << table_of({candidate});
+  EXPECT_EQ(answer(candidate)["cuts"], nlohmann::json::parse("[[2]]"));
+  EXPECT_FALSE(answer(candidate).contains("layers"));
+
+  std::vector<Stage>& stages = candidate.plan.pipelines[0].stages;
+  stages[0].layers = {{LayerId{0}, LayerId{0}}, {LayerId{2}, LayerId{2}}};
+  stages[1].layers = {{LayerId{1}, LayerId{1}}, {LayerId{3}, LayerId{3}}};
+  EXPECT_NE(table_of({candidate}).find("  0-0+2-2 1-1+3-3\n"), std::string::npos)
+      << table_of({candidate});
+  EXPECT_EQ(answer(candidate)["layers"],
+            nlohmann::json::parse("[[[[0, 0], [2, 2]], [[1, 1], [3, 3]]]]"));
+  EXPECT_FALSE(answer(candidate).contains("cuts"));
 }
 
 TEST(PrintRanking, ListsDevicesWherePipelinesTakeThemInAnotherOrder) {
