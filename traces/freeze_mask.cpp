@@ -5,11 +5,30 @@
 #include <algorithm>
 
 #include "profiles/error.h"
+#include "profiles/json.h"
 
 namespace frazil {
 namespace {
 
 constexpr std::size_t kLongestMask = 80;
+constexpr const char* kExpected = "a 0 or 1 per block, and a 1 for the last, which never freezes";
+
+bool is_mask(std::string_view text) {
+  return text.find_first_not_of("01") == std::string_view::npos && !text.empty() &&
+         text.back() == '1';
+}
+
+// Returns what an error says was found; a long text is told by its beginning.
+std::string quote_mask(std::string_view text) {
+  return fmt::format("mask \"{}{}\"", text.substr(0, kLongestMask),
+                     text.size() > kLongestMask ? "..." : "");
+}
+
+std::vector<bool> bits_of(std::string_view text) {
+  std::vector<bool> bits;
+  for (const char bit : text) bits.push_back(bit == '1');
+  return bits;
+}
 
 }  // namespace
 
@@ -28,16 +47,16 @@ FreezeMask FreezeMask::frozen_prefix(int blocks, BlockId last_frozen) {
 }
 
 FreezeMask FreezeMask::parse(std::string_view text, const std::string& file, int line) {
-  const bool fits =
-      text.find_first_not_of("01") == std::string_view::npos && !text.empty() && text.back() == '1';
-  if (!fits) {
-    throw InputError(file, line,
-                     fmt::format("mask \"{}{}\"", text.substr(0, kLongestMask),
-                                 text.size() > kLongestMask ? "..." : ""),
-                     "a 0 or 1 per block, the last (the head never freezes) a 1");
-  }
+  if (!is_mask(text)) throw InputError(file, line, quote_mask(text), kExpected);
   FreezeMask mask;
-  for (const char bit : text) mask.active_.push_back(bit == '1');
+  mask.active_ = bits_of(text);
+  return mask;
+}
+
+FreezeMask FreezeMask::parse(const JsonCursor& bits) {
+  if (!is_mask(bits.text())) bits.fail(quote_mask(bits.text()), kExpected);
+  FreezeMask mask;
+  mask.active_ = bits_of(bits.text());
   return mask;
 }
 

@@ -9,6 +9,8 @@
 
 namespace frazil {
 
+class JsonCursor;
+
 class FreezeMask {
  public:
   FreezeMask() = default;
@@ -16,8 +18,9 @@ class FreezeMask {
   // Freezes blocks 0..last_frozen and leaves the rest active; PipeTransformer's L_f = k >= 1 is
   // frozen_prefix(blocks, BlockId{k}). The head (last block) never freezes: last_frozen is clamped.
   static FreezeMask frozen_prefix(int blocks, BlockId last_frozen);
-  // Throws InputError unless `text` is one or more bits of 0 and 1 and the last bit is 1.
+  // Throw InputError unless the text is one or more bits of 0 and 1 and the last bit is 1.
   static FreezeMask parse(std::string_view text, const std::string& file, int line);
+  static FreezeMask parse(const JsonCursor& bits);
 
   int blocks() const { return static_cast<int>(active_.size()); }
   bool is_active(BlockId block) const { return active_.at(block.index()); }

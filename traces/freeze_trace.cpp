@@ -33,7 +33,7 @@ double read_real(JsonFields& fields, const char* key) {
 
 MaskEvent read_mask(JsonFields& fields, std::size_t blocks) {
   const JsonCursor bits = fields.required("mask");
-  FreezeMask mask = FreezeMask::parse(bits.text(), bits.file(), bits.line());
+  FreezeMask mask = FreezeMask::parse(bits);
   if (static_cast<std::size_t>(mask.blocks()) != blocks) {
     bits.fail(fmt::format("a mask of {} blocks", mask.blocks()),
               fmt::format("a mask of {} blocks", blocks));

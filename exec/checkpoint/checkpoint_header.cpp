@@ -170,7 +170,7 @@ CheckpointMetadata parse_metadata(std::string_view text, const std::string& file
   position.epoch_samples = fields.required("epoch_samples").integer(0, kLargestQuantity);
   position.learning_rate = take_double(fields, "learning_rate_bits");
   const JsonCursor mask = fields.required("mask");
-  position.mask = FreezeMask::parse(mask.text(), file, mask.line());
+  position.mask = FreezeMask::parse(mask);
   position.authority = fields.required("authority").text();
   if (const auto costs = fields.optional("costs")) position.costs = read_costs(*costs);
   for (const JsonCursor& moments : fields.required("moments").items()) {

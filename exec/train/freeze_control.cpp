@@ -73,7 +73,7 @@ TrajectoryOptions::Before read_before(const JsonCursor& value, const std::string
   JsonFields fields(value);
   const JsonCursor trained = fields.required("trained");
   TrajectoryOptions::Before before{parse_plan(fields.required("plan").text(), file),
-                                   FreezeMask::parse(trained.text(), file, trained.line())};
+                                   FreezeMask::parse(trained)};
   fields.finish();
   return before;
 }
@@ -216,7 +216,7 @@ void FreezeControl::restore(const std::string& json, const std::string& file) {
     JsonFields mask(item);
     const Step step = mask.required("step").integer(0, shape_.steps);
     const JsonCursor bits = mask.required("mask");
-    masks_.push_back({step, FreezeMask::parse(bits.text(), file, bits.line())});
+    masks_.push_back({step, FreezeMask::parse(bits)});
     mask.finish();
   }
   const auto pairs = static_cast<std::size_t>(probe_.count() * probe_.count());

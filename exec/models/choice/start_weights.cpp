@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "exec/tensors/finite.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 
@@ -146,7 +147,15 @@ bool has_turned_maps(const TensorFile& file, const NetworkChoice& choice) {
          first->shape == std::vector<std::int64_t>{decoder->dim, 3L * decoder->dim};
 }
 
-// Returns the tensor as it lies in the model. Throws for another shape or type.
+// A network with such a value gives no finite loss, and then nobody sees which file it came from.
+void expect_finite(const TensorFile& file, const std::string& name, const at::Tensor& values) {
+  if (values.scalar_type() != at::kFloat || is_finite(values)) return;
+  throw InputError(file.file(), 0, "a value that is not finite in " + json_string(name),
+                   "finite numbers");
+}
+
+// Returns the tensor as it lies in the model. Throws for another shape or type, or values that are
+// not finite.
 at::Tensor read_weight(const TensorFile& file, const TensorEntry& entry, const WeightPlace& place,
                        bool turned) {
   std::vector<std::int64_t> shape = place.shape;
@@ -162,6 +171,7 @@ at::Tensor read_weight(const TensorFile& file, const TensorEntry& entry, const W
                      "float32");
   }
   const at::Tensor weight = file.view(entry.name);
+  expect_finite(file, entry.name, weight);
   return turned ? weight.t().contiguous() : weight;
 }
 
@@ -209,6 +219,7 @@ void take_statistics(const TensorFile& file, ModelSpec& model) {
         throw InputError(file.file(), 0, "another type or shape of " + json_string(statistic.name),
                          "that of the run's model");
       }
+      expect_finite(file, statistic.name, given);
       statistic.value = given;
     }
   }

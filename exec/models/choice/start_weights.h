@@ -16,9 +16,9 @@ namespace frazil {
 // them, [in, out]; the shape of the first one tells.
 //
 // Throws InputError in one sentence, which names the file and a tensor, for a tensor that is
-// missing or left over, of another shape, not float32, for two names of a tied parameter with
-// different values, and for other values of what is no parameter. Requires: `model` is
-// make_network(choice).
+// missing or left over, of another shape, not float32, for a value that is not finite, for two
+// names of a tied parameter with different values, and for other values of what is no parameter.
+// Requires: `model` is make_network(choice).
 void start_from(const TensorFile& file, const NetworkChoice& choice, ModelSpec& model);
 
 }  // namespace frazil

@@ -89,9 +89,10 @@ TEST(FreezeConfigJson, RefusesNonsenseInOneSentenceWithFileAndLine) {
       policy(R"("kind": "static", "mask": "0111")"),
       "run.json:2: found a mask of 4 blocks at $.policy.mask, expected one of 9, as the model "
       "has");
-  EXPECT_EQ(policy(R"("kind": "static", "mask": "011111110")"),
-            "run.json:2: found mask \"011111110\", expected a 0 or 1 per block, the last (the head "
-            "never freezes) a 1");
+  EXPECT_EQ(
+      policy(R"("kind": "static", "mask": "011111110")"),
+      "run.json:2: found mask \"011111110\" at $.policy.mask, expected a 0 or 1 per block, and a "
+      "1 for the last, which never freezes");
   EXPECT_EQ(around(R"("minimum_interval": {})"),
             "run.json:2: found no length at $.decorators.minimum_interval, expected a number of "
             "\"steps\" or \"epochs\"");

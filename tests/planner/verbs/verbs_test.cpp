@@ -133,8 +133,8 @@ TEST_F(Verbs, AMaskOfAnotherModelIsToldFromOneThatIsNone) {
   EXPECT_EQ(run("plan", files + "000").err,
             "frazil plan: command line: found --mask 000, expected a bit for each of 4 blocks\n");
   EXPECT_EQ(run("plan", files + "0000").err,
-            "frazil plan: command line: found mask \"0000\", expected a 0 or 1 per block, the last "
-            "(the head never freezes) a 1\n");
+            "frazil plan: command line: found mask \"0000\", expected a 0 or 1 per block, and a 1 "
+            "for the last, which never freezes\n");
 }
 
 TEST_F(Verbs, PlanWritesAPlanThatSimulateTakes) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "exec/models/choice/model_choice.h"
@@ -177,6 +178,16 @@ TEST(StartWeights, HaveTheShapesAndTheTypeOfTheModel) {
                  "[32, 8], as the run's model has it");
 }
 
+TEST(StartWeights, AreFinite) {
+  for (const float value :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    Weights weights = weights_of(kEncoder);
+    weights["classifier.weight"].view(-1)[3] = value;
+    expect_refused(kEncoder, weights, R"(a value that is not finite in "classifier.weight")",
+                   "finite numbers");
+  }
+}
+
 TEST(StartWeights, OfAModelFileGoBeforeItsOwnAndLeaveWhatIsNoParameter) {
   WrittenModel written = small_mlp();
   written.tensors.emplace_back("pooler.weight", at::ones({2}));
@@ -218,6 +229,9 @@ TEST(StartWeights, OfAModelFileHaveItsRunningStatistics) {
   weights["bn.num_batches_tracked"] = at::scalar_tensor(99, at::kLong);
   EXPECT_EQ(start_from_weights(choice, weights).layers[0].statistics[2].value.item<std::int64_t>(),
             99);
+  weights["bn.running_var"][0] = std::numeric_limits<float>::infinity();
+  expect_refused(choice, weights, R"(a value that is not finite in "bn.running_var")",
+                 "finite numbers");
   weights["bn.running_var"] = at::ones({7});
   expect_refused(choice, weights, R"(another type or shape of "bn.running_var")",
                  "that of the run's model");
