@@ -159,6 +159,7 @@ RunSummary summarize(const ReportRun& run) {
     told.memory = phase.memory;
     told.sampled = find_sampled(phase.measured);
     const Step window = count_window(phase.predicted);
+    told.window = window;
     told.predicted_time = mean_split(phase.predicted, window);
     told.measured_time = mean_split(phase.measured, window);
   }

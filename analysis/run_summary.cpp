@@ -184,7 +184,16 @@ std::string tell_unmeasured(const RunSummary& run) {
 
 std::string tell_uncovered(const PhaseSummary& phase) {
   constexpr Step kLeast = 8;
-  if (!phase.sampled) return "";
+  if (!phase.sampled) {
+    // Three cold steps come first (docs/formats.md).
+    const bool has_room = phase.window > 1 && phase.steps >= phase.window + 3;
+    if (!has_room) return "";
+    return fmt::format(
+        "no time lines of the phase from step {} were measured: its steps come in windows of {}, "
+        "and "
+        "an evaluation, a checkpoint or a step that measures something else ended each before",
+        phase.first_step, phase.window);
+  }
   const Step end = phase.first_step + phase.steps;
   if (end - phase.sampled->last <= 4 * std::max(phase.sampled->every, kLeast)) return "";
   return fmt::format(

@@ -27,6 +27,7 @@ struct PhaseSummary {
   // These are from the folder of the run, not from the trace.
   std::optional<MemoryRecord> memory;
   std::optional<SampledSteps> sampled;  // those that `measured_time` is a mean of
+  Step window = 1;  // steps that are handed out at once, of a prediction with steps ahead
   std::optional<TimeSplit> predicted_time;
   std::optional<TimeSplit> measured_time;
 
@@ -78,7 +79,7 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace);
 // ones, each the last of its epoch"), or "".
 std::string tell_unmeasured(const RunSummary& run);
 // Says that the sampled steps of a phase end long before the phase does, so that they need not
-// stand for the rest of it, or "".
+// stand for the rest of it; or that steps come in windows, none of which was whole; or "".
 std::string tell_uncovered(const PhaseSummary& phase);
 // Says that the run was interrupted or still runs, and after which of how many steps, or "".
 std::string tell_interrupted(const RunSummary& run);
