@@ -33,7 +33,10 @@ TEST(SampledStepsOf, APhaseAreToldByTheirDistanceAndThoseOfWindowsByTheirWindows
 
 TEST(SampledStepsOf, APhaseWhoseWindowsWereNeverWholeAreMissedByANote) {
   const auto tells = [](const PhaseSummary& phase) { return !tell_uncovered(phase).empty(); };
-  PhaseSummary phase{.first_step = 5, .steps = 35, .window = 32};
+  PhaseSummary phase;
+  phase.first_step = 5;
+  phase.steps = 35;
+  phase.window = 32;
   EXPECT_TRUE(tells(phase));
   RunSummary run = summarize(sample_run("run"));
   run.phases = {phase};
