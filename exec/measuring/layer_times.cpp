@@ -17,7 +17,8 @@ Duration trimmed(const std::vector<double>& samples, double keep) {
   return samples.empty() ? Duration{0} : to_duration(trimmed_mean(samples, keep));
 }
 
-// Returns the longest time of a device between the end of what it did before its last U and that U.
+// Returns the shortest time of a device between the end of what it did before its last U and that
+// U: what the others wait longer is for this device, and no work of the step's end.
 Duration find_wait_before_update(const std::vector<Span>& spans) {
   std::map<DeviceId, const Span*> updates;
   for (const Span& span : spans) {
@@ -25,16 +26,18 @@ Duration find_wait_before_update(const std::vector<Span>& spans) {
     const Span*& last = updates[span.device];
     if (last == nullptr || last->start < span.start) last = &span;
   }
-  Duration longest{0};
+  std::optional<Duration> shortest;
   for (const auto& [device, update] : updates) {
     std::optional<TimePoint> before;
     for (const Span& span : spans) {
       if (span.device != device || span.end > update->start) continue;
       before = std::max(before.value_or(span.end), span.end);
     }
-    if (before) longest = std::max(longest, update->start - *before);
+    if (!before) continue;
+    const Duration wait = update->start - *before;
+    shortest = std::min(shortest.value_or(wait), wait);
   }
-  return longest;
+  return shortest.value_or(Duration{0});
 }
 
 }  // namespace

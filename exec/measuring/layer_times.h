@@ -38,9 +38,9 @@ struct Overheads {
 };
 
 // OverheadMeter derives both overheads from recorded steps: (F and B spans - their layers' samples)
-// / actions, and step time - makespan + the longest wait of a device between its last U and what it
-// did before, in which owners share their statistics. Each is the trimmed mean over the steps,
-// never below 0.
+// / actions, and step time - makespan + the shortest wait of a device between its last U and what
+// it did before, in which owners share their statistics; devices that were done earlier also wait
+// for the others. Each is the trimmed mean over the steps, never below 0.
 class OverheadMeter {
  public:
   explicit OverheadMeter(double keep = 0.9) : keep_(keep) {}

@@ -69,6 +69,16 @@ TEST(Overheads, HoldTheWaitBeforeTheLastUpdateThatMakespansHold) {
   EXPECT_EQ(meter.overheads().per_step, Duration{50});
 }
 
+// Device 0 is done 30 ns before device 1, and waits for it besides the 40 ns of both.
+TEST(Overheads, LeaveOutTheWaitForAnotherDevice) {
+  OverheadMeter meter;
+  std::vector<Span> spans = {span("0B0", 0, 270), span("0U", 340, 440), span("0B1", 0, 300),
+                             span("0U", 340, 440)};
+  spans[2].device = spans[3].device = DeviceId{1};
+  meter.add_step(Duration{450}, spans, {});
+  EXPECT_EQ(meter.overheads().per_step, Duration{50});
+}
+
 TEST(Overheads, AreNeverNegative) {
   OverheadMeter meter;
   meter.add_step(Duration{90}, {span("0F0", 0, 100)}, {sample(0, LayerPhase::kForward, 1, 120)});
