@@ -208,6 +208,10 @@ std::string print_row(const Row& row, const std::string& rank, const Widths& wid
   if (has_shared_stage(plan.pipelines.front())) {
     text += fmt::format("{}stages on {} devices\n", margin, list_counts(plan.pipelines.front()));
   }
+  if (plan.steps_ahead > 0) {
+    text += fmt::format("{}devices up to {} ahead of each other\n", margin,
+                        count_of(plan.steps_ahead, "step"));
+  }
   const std::string devices = list_devices(plan, setting.cluster());
   if (!devices.empty()) text += fmt::format("{}on {}\n", margin, devices);
   return text;

@@ -1,6 +1,6 @@
 #pragma once
-// Prints answers about many plans beside each other, for people (a table) and for programs (one
-// JSON object).
+// Prints a ranking of plans as a table for people. planner/answers/ranking_json.h tells it to
+// programs.
 
 #include <string>
 
@@ -13,9 +13,7 @@ namespace frazil {
 // reasons: too little memory, or no interpreter makes them. These two are counted apart, and so are
 // the candidates that a search left out by their bounds. In the table, candidates that differ only
 // in the name of the schedule share a row, and devices are listed if pipelines take them in another
-// order than the cluster lists them. `more`: a JSON object whose members are added.
+// order than the cluster lists them.
 std::string print_ranking(const Ranking& ranking, Setting setting, int top);
-std::string ranking_json(const Ranking& ranking, Setting setting, int top,
-                         const std::string& more = "{}");
 
 }  // namespace frazil

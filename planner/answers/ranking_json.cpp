@@ -1,8 +1,9 @@
+#include "planner/answers/ranking_json.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "planner/answers/print_proof.h"
-#include "planner/answers/print_ranking.h"
 #include "planner/answers/ranking_counts.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
@@ -57,6 +58,7 @@ Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
   }
   json["recompute"] = recomputes(plan);
   if (plan.cache_frozen_prefix) json["cached_prefix"] = true;
+  if (plan.steps_ahead > 0) json["steps_ahead"] = plan.steps_ahead;
   const bool are_cut = std::all_of(plan.pipelines.begin(), plan.pipelines.end(), is_consecutive);
   Json pipelines = Json::array();
   for (const Pipeline& pipeline : plan.pipelines) {

@@ -14,6 +14,7 @@
 #include "planner/answers/print_proof.h"
 #include "planner/answers/print_ranking.h"
 #include "planner/answers/print_searched_orders.h"
+#include "planner/answers/ranking_json.h"
 #include "planner/bounds/shape.h"
 #include "planner/named/named_planner.h"
 #include "planner/plan/plan_json.h"

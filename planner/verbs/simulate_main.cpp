@@ -15,6 +15,7 @@
 #include "planner/answers/print_messages.h"
 #include "planner/answers/print_plan.h"
 #include "planner/answers/print_ranking.h"
+#include "planner/answers/ranking_json.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/plan/step_window.h"

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/answers/ranking_json.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/search/explain_plan.h"
 #include "tests/support/sample_models.h"
@@ -119,6 +120,14 @@ TEST(PrintRanking, TellsTheLayersOfStagesWithSeveralRanges) {
   EXPECT_EQ(answer(candidate)["layers"],
             nlohmann::json::parse("[[[[0, 0], [2, 2]], [[1, 1], [3, 3]]]]"));
   EXPECT_FALSE(answer(candidate).contains("cuts"));
+}
+
+TEST(PrintRanking, SaysWhereDevicesMayBeAheadOfEachOther) {
+  Candidate candidate = judged(two_stages(ScheduleKind::kGpipe, {DeviceId{0}, DeviceId{1}}));
+  EXPECT_EQ(count_lines(table_of({candidate}), "ahead of each other"), 0);
+  candidate.plan.steps_ahead = 31;
+  EXPECT_EQ(count_lines(table_of({candidate}), " devices up to 31 steps ahead of each other\n"), 1)
+      << table_of({candidate});
 }
 
 TEST(PrintRanking, ListsDevicesWherePipelinesTakeThemInAnotherOrder) {

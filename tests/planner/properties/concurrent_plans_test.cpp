@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "planner/answers/print_explained_plan.h"
-#include "planner/answers/print_ranking.h"
 #include "planner/answers/print_searched_orders.h"
 #include "planner/answers/print_trajectory.h"
+#include "planner/answers/ranking_json.h"
 #include "planner/bounds/shape.h"
 #include "planner/order_search/searched_plan.h"
 #include "planner/plan/plan_json.h"

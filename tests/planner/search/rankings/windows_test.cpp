@@ -213,6 +213,8 @@ TEST_F(WindowSearchVerb, PlansADistillationWithStepsAheadAndSimulatesToTheSameTi
   const std::int64_t step = ahead["feasible"][0]["makespan_ns"];
   EXPECT_EQ(ahead["steps_ahead_fastest_ns"], step);
   EXPECT_LT(step, in_step["feasible"][0]["makespan_ns"]);
+  EXPECT_EQ(ahead["feasible"][0]["steps_ahead"], kDecoupledSteps);
+  EXPECT_FALSE(in_step["feasible"][0].contains("steps_ahead"));
   const Outcome simulated = folder_.run(
       "simulate", "--plan plan.json --profile model.json --cluster cluster.json --json");
   ASSERT_EQ(simulated.code, 0) << simulated.err;
