@@ -13,14 +13,16 @@ all methods follow again for a few, and the table tells medians, and the least a
           share the samples; each normalises its own ("local_statistics")
   Frazil  the plan that `frazil plan` finds, of those that wait and of all
 All but AHD leave a student of equal bits, which is checked block by block; beside them stands a student that learnt without a teacher.
-With --elastic, `frazil ablate` instead compares the best plan that never changes with a run whose blocks freeze, the first one earliest, each at the end of a
-learning rate of its own (FreezeOut); what is left is planned anew, and reads what the teacher has once put out from a cache.
+With --elastic 8, or --elastic 11,12,13, `frazil ablate` instead compares, under so many seeds or these, the best plan that never changes with a run whose
+blocks freeze, the first one earliest, each at the end of a learning rate of its own (FreezeOut); what is left is planned anew, and reads what the teacher
+has once put out from a cache.
 The workloads:
   vgg     convolutions in three stages teach depthwise separable ones
   vit     six transformer blocks teach three, two to one
 """
 
 import argparse
+import concurrent.futures
 import json
 import pathlib
 import statistics
@@ -54,14 +56,14 @@ class Frazil:
         pinned = [] if core is None else ["taskset", "-c", str(core)]
         return [*pinned, self.program, verb, *flags.split()]
 
-    def run(self, verb, flags):
-        done = subprocess.run(self.command(verb, flags), cwd=self.folder, capture_output=True, text=True, check=False)
+    def run(self, verb, flags, core=None):
+        done = subprocess.run(self.command(verb, flags, core), cwd=self.folder, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"compare.py: {verb} {flags} ends with {done.returncode}: {done.stderr or done.stdout}")
         return done.stdout
 
-    def answer(self, verb, flags):
-        return json.loads(self.run(verb, flags + " --json"))
+    def answer(self, verb, flags, core=None):
+        return json.loads(self.run(verb, flags + " --json", core))
 
     def write(self, name, what):
         (self.folder / name).write_text(json.dumps(what, indent=1) + "\n", encoding="utf-8")
@@ -164,9 +166,10 @@ class Comparison:
         return not wrong
 
     def shrink(self, seeds):
+        """Seeds: how many, or a list of some."""
         self.configure("elastic", self.distillation(), epochs=self.epochs, freeze={"policy": FREEZING}, cache={"kind": "on"})
         print(self.frazil.run("ablate", "--run elastic.json --profile run-profile.json --cluster cluster.json --out elastic --csv elastic.csv --quiet "
-                              f"--arms unfrozen,all,shorter --seeds {seeds}"), end="")
+                              f"--arms unfrozen,all,shorter {'--seed-list' if ',' in seeds else '--seeds'} {seeds}"), end="")
 
     def data_parallel(self):
         predicted, measured = 0, 0
@@ -187,16 +190,13 @@ class Comparison:
             device = loads.index(min(loads))
             jobs[device].append(block)
             loads[device] += times[block]
-        measured = [0] * DEVICES
-        for turn in range(max(len(own) for own in jobs)):
-            running = []
-            for device, own in enumerate(jobs):
-                if turn < len(own):
-                    command = self.frazil.command("train", self.flags(f"ls{own[turn]}", "one.json", f"block{own[turn]}") + " --json", device)
-                    running.append((device, subprocess.Popen(command, cwd=self.frazil.folder, stdout=subprocess.PIPE, text=True)))
-            for device, process in running:
-                measured[device] += step_time(json.loads(process.communicate()[0]))
+        with concurrent.futures.ThreadPoolExecutor(DEVICES) as devices:
+            measured = list(devices.map(self.train_in_turn, range(DEVICES), jobs))
         return max(loads), max(measured)
+
+    def train_in_turn(self, device, blocks):
+        """The time of a step over the blocks, each of which is trained by itself on this device."""
+        return sum(step_time(self.frazil.answer("train", self.flags(f"ls{block}", "one.json", f"block{block}"), device)) for block in blocks)
 
     def relay(self, name, steps_ahead):
         """The cut between blocks whose simulated step is shortest."""
@@ -268,7 +268,7 @@ def main():
     parser.add_argument("--workload", choices=WORKLOADS, default="vgg")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--elastic", type=int, metavar="SEEDS")
+    parser.add_argument("--elastic", metavar="SEEDS")
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
