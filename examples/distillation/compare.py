@@ -6,7 +6,8 @@ method on two devices; results go to FOLDER (default distillation/), the table t
 A machine changes its speed, so each method is predicted by a profile that is made right before it. The first round trains for all epochs; with --rounds,
 all methods follow again for a few, and the table tells medians, and the least and the greatest ratio. The methods:
   DP      data parallel: one block after another on all devices, which share the micro-batches; the teacher runs up to that block each time
-  LS      layerwise scheduling: each block alone on a device, the longest first; devices work side by side
+  LS      layerwise scheduling: each block alone on a device, the longest first; devices work side by side, each in a process of its own, for which they
+          are profiled alike
   TR      teacher relaying: a stage of blocks to each device, which hands the teacher's outputs on; all wait for each other after each step
   TR+DPU  the same without that wait
   AHD     the plan of `frazil plan --planner pipe-bd`, without that wait: automatic hybrid distribution, whose stages may have several devices, which
@@ -32,6 +33,7 @@ import sys
 DEVICES = 2
 EPOCHS_AGAIN = 5  # of a round after the first: some hundred steps
 STEPS_AHEAD = 31
+MEASURED = "--profile run-profile.json --cluster cluster.json"
 VGG = {"kind": "vgg", "widths": [24, 48, 64], "convolutions": 2}
 VIT = {"kind": "vit", "patch": 2, "dim": 48, "heads": 4}
 WORKLOADS = {
@@ -91,8 +93,6 @@ class Comparison:
         self.profile("run")
         self.model = self.frazil.read("run-profile.json")
         self.layers, self.blocks = self.model["layers"], len(self.model["blocks"]) - 1
-        one = self.frazil.read("cluster.json")
-        self.frazil.write("one.json", {**one, "devices": one["devices"][:1], "links": []})
 
     def distillation(self):
         return {"kind": "distillation", "teacher_weights": "teacher/weights.safetensors", **self.networks}
@@ -102,6 +102,10 @@ class Comparison:
 
     def profile(self, name):
         self.frazil.run("profile", f"--run {name}.json --devices {DEVICES} --memory-limit 1GiB --quiet --out {name}-profile.json --cluster-out cluster.json")
+
+    def profile_lone(self, device):
+        """As a run on this device alone, in a process of its own, takes its steps."""
+        self.frazil.run("profile", f"--run run.json --devices 1 --memory-limit 1GiB --quiet --out lone{device}-profile.json --cluster-out lone{device}.json", device)
 
     def plan(self, name, pipelines, mask=None, steps_ahead=0):
         """Pipelines are lists of (first layer, device); they take the micro-batches of a step in turn."""
@@ -124,13 +128,13 @@ class Comparison:
     def alone(self, block):
         return "".join("1" if index in (block, self.blocks) else "0" for index in range(self.blocks + 1))
 
-    def predict(self, plan, cluster="cluster.json"):
+    def predict(self, plan, measured=MEASURED):
         masked = self.frazil.folder / f"{plan}-masked.json"
-        answer = self.frazil.answer("simulate", f"--plan {masked.name if masked.exists() else plan + '.json'} --profile run-profile.json --cluster {cluster}")
+        answer = self.frazil.answer("simulate", f"--plan {masked.name if masked.exists() else plan + '.json'} {measured}")
         return answer.get("step_ns", answer["makespan_ns"])
 
-    def flags(self, plan, cluster="cluster.json", run="run"):
-        return f"--run {run}.json --profile run-profile.json --cluster {cluster} --plan {plan}.json --keep-plan --out {plan} --force --quiet"
+    def flags(self, plan, run="run", measured=MEASURED):
+        return f"--run {run}.json {measured} --plan {plan}.json --keep-plan --out {plan} --force --quiet"
 
     def train(self, plan, run="run"):
         return self.frazil.answer("train", self.flags(plan, run=run))
@@ -181,22 +185,22 @@ class Comparison:
         return predicted, measured
 
     def layerwise(self):
-        """The longest block goes to the device that has least to do; the devices' runs are side by side."""
+        """The longest block goes to the device that has least to do; each device runs its blocks in turn, in processes of its own."""
         jobs, loads = [[] for _ in range(DEVICES)], [0] * DEVICES
-        times = {}
-        for block in range(self.blocks):
-            times[block] = self.predict(self.plan(f"ls{block}", [[(0, 0)]], self.block_run(block)[1]), "one.json")
-        for block in sorted(times, key=times.get, reverse=True):
-            device = loads.index(min(loads))
-            jobs[device].append(block)
-            loads[device] += times[block]
+        plans = [self.plan(f"ls{block}", [[(0, 0)]], self.block_run(block)[1]) for block in range(self.blocks)]
         with concurrent.futures.ThreadPoolExecutor(DEVICES) as devices:
+            list(devices.map(self.profile_lone, range(DEVICES)))
+            times = [[self.predict(plan, lone(device)) for plan in plans] for device in range(DEVICES)]
+            for block in sorted(range(self.blocks), key=times[0].__getitem__, reverse=True):
+                device = loads.index(min(loads))
+                jobs[device].append(block)
+                loads[device] += times[device][block]
             measured = list(devices.map(self.train_in_turn, range(DEVICES), jobs))
         return max(loads), max(measured)
 
     def train_in_turn(self, device, blocks):
         """The time of a step over the blocks, each of which is trained by itself on this device."""
-        return sum(step_time(self.frazil.answer("train", self.flags(f"ls{block}", "one.json", f"block{block}"), device)) for block in blocks)
+        return sum(step_time(self.frazil.answer("train", self.flags(f"ls{block}", f"block{block}", lone(device)), device)) for block in blocks)
 
     def relay(self, name, steps_ahead):
         """The cut between blocks whose simulated step is shortest."""
@@ -238,6 +242,10 @@ class Comparison:
             self.find("best")
             rows[name] = run()
         return rows
+
+
+def lone(device):
+    return f"--profile lone{device}-profile.json --cluster lone{device}.json"
 
 
 def step_time(answer):
