@@ -17,8 +17,9 @@ Duration trimmed(const std::vector<double>& samples, double keep) {
   return samples.empty() ? Duration{0} : to_duration(trimmed_mean(samples, keep));
 }
 
-// Returns the shortest time of a device between the end of what it did before its last U and that
-// U: what the others wait longer is for this device, and no work of the step's end.
+// Returns how long the device that was ready last waited before its last U; where some stages share
+// statistics and others do not, the longest such wait of a stage. Devices of the stage that were
+// ready earlier wait for this one too, which is no work of the step's end.
 Duration find_wait_before_update(const std::vector<Span>& spans) {
   std::map<DeviceId, const Span*> updates;
   for (const Span& span : spans) {
@@ -26,7 +27,7 @@ Duration find_wait_before_update(const std::vector<Span>& spans) {
     const Span*& last = updates[span.device];
     if (last == nullptr || last->start < span.start) last = &span;
   }
-  std::optional<Duration> shortest;
+  std::map<StageId, Duration> shortest;
   for (const auto& [device, update] : updates) {
     std::optional<TimePoint> before;
     for (const Span& span : spans) {
@@ -35,9 +36,12 @@ Duration find_wait_before_update(const std::vector<Span>& spans) {
     }
     if (!before) continue;
     const Duration wait = update->start - *before;
-    shortest = std::min(shortest.value_or(wait), wait);
+    const auto [own, is_first] = shortest.emplace(update->action.stage, wait);
+    if (!is_first) own->second = std::min(own->second, wait);
   }
-  return shortest.value_or(Duration{0});
+  Duration longest{0};
+  for (const auto& [stage, wait] : shortest) longest = std::max(longest, wait);
+  return longest;
 }
 
 }  // namespace

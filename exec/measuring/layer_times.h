@@ -38,9 +38,10 @@ struct Overheads {
 };
 
 // OverheadMeter derives both overheads from recorded steps: (F and B spans - their layers' samples)
-// / actions, and step time - makespan + the shortest wait of a device between its last U and what
-// it did before, in which owners share their statistics; devices that were done earlier also wait
-// for the others. Each is the trimmed mean over the steps, never below 0.
+// / actions, and step time - makespan + the wait between a last U and what its device did before,
+// in which owners share their statistics: the shortest one of a stage's devices, for those that
+// were ready earlier also wait for the others, and the longest one over the stages. Each is the
+// trimmed mean over the steps, never below 0.
 class OverheadMeter {
  public:
   explicit OverheadMeter(double keep = 0.9) : keep_(keep) {}

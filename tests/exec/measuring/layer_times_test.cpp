@@ -77,6 +77,15 @@ TEST(Overheads, LeaveOutTheWaitForAnotherDevice) {
   spans[2].device = spans[3].device = DeviceId{1};
   meter.add_step(Duration{450}, spans, {});
   EXPECT_EQ(meter.overheads().per_step, Duration{50});
+
+  // Device 2 has a stage of its own, shares nothing and does not wait.
+  OverheadMeter with_lone_stage;
+  for (Span lone : {span("1B0", 0, 250), span("1U", 250, 350)}) {
+    lone.device = DeviceId{2};
+    spans.push_back(lone);
+  }
+  with_lone_stage.add_step(Duration{450}, spans, {});
+  EXPECT_EQ(with_lone_stage.overheads().per_step, Duration{50});
 }
 
 TEST(Overheads, AreNeverNegative) {
