@@ -157,8 +157,8 @@ RunSummary summarize(const ReportRun& run) {
     const ReportPhase& phase = run.phases[i];
     PhaseSummary& told = summary.phases[i];
     told.memory = phase.memory;
-    told.sampled = find_sampled(phase.measured);
     const Step window = count_window(phase.predicted);
+    told.sampled = find_sampled(phase.measured, window);
     told.window = window;
     told.predicted_time = mean_split(phase.predicted, window);
     told.measured_time = mean_split(phase.measured, window);

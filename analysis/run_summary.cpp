@@ -185,13 +185,11 @@ std::string tell_unmeasured(const RunSummary& run) {
 std::string tell_uncovered(const PhaseSummary& phase) {
   constexpr Step kLeast = 8;
   if (!phase.sampled) {
-    // Three cold steps come first (docs/formats.md).
-    const bool has_room = phase.window > 1 && phase.steps >= phase.window + 3;
-    if (!has_room) return "";
+    if (phase.window == 1 || phase.steps <= phase.window) return "";
     return fmt::format(
-        "no time lines of the phase from step {} were measured: its steps come in windows of {}, "
-        "and "
-        "an evaluation, a checkpoint or a step that measures something else ended each before",
+        "no time lines of the phase from step {} were measured: after its first steps, which are "
+        "cold, none of its windows of {} steps was whole; an evaluation, a checkpoint, a step that "
+        "measures something else or the end of the phase came before",
         phase.first_step, phase.window);
   }
   const Step end = phase.first_step + phase.steps;
