@@ -23,7 +23,7 @@ namespace {
 std::string list_cuts(const Plan& plan) {
   const Pipeline& pipeline = plan.pipelines.front();
   if (pipeline.stages.size() == 1) return "-";
-  const bool is_cut = is_consecutive(pipeline);
+  const bool is_cut = std::all_of(plan.pipelines.begin(), plan.pipelines.end(), is_consecutive);
   std::string text;
   for (std::size_t s = is_cut ? 1 : 0; s < pipeline.stages.size(); ++s) {
     const Stage& stage = pipeline.stages[s];

@@ -15,6 +15,7 @@ struct RankingCounts {
   std::int64_t bounded = 0;    // not tried, because their lower bounds are too high
 };
 
+// Counts the candidates, and those of the shapes that the search has rejected.
 RankingCounts count_candidates(const Ranking& ranking);
 
 }  // namespace frazil

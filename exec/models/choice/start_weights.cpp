@@ -149,7 +149,10 @@ bool has_turned_maps(const TensorFile& file, const NetworkChoice& choice) {
 
 // A network with such a value gives no finite loss, and then nobody sees which file it came from.
 void expect_finite(const TensorFile& file, const std::string& name, const at::Tensor& values) {
-  if (values.scalar_type() != at::kFloat || is_finite(values)) return;
+  if (!at::isFloatingType(values.scalar_type())) return;
+  const bool is_good = values.scalar_type() == at::kFloat ? is_finite(values)
+                                                          : at::isfinite(values).all().item<bool>();
+  if (is_good) return;
   throw InputError(file.file(), 0, "a value that is not finite in " + json_string(name),
                    "finite numbers");
 }
