@@ -14,7 +14,7 @@ all methods follow again for a few, and the table tells medians, and the least a
           share the samples; each normalises its own ("local_statistics")
   Frazil  the plan that `frazil plan` finds, of those that wait and of all
 All but AHD leave a student of equal bits, which is checked block by block; beside them stands a student that learnt without a teacher.
-With --elastic 8, or --elastic 11,12,13, `frazil ablate` instead compares, under so many seeds or these, the best plan that never changes with a run whose
+With --elastic 8, a number of seeds, or --elastic 11,12,13, a list of them, `frazil ablate` instead compares the best plan that never changes with a run whose
 blocks freeze, the first one earliest, each at the end of a learning rate of its own (FreezeOut); what is left is planned anew, and reads what the teacher
 has once put out from a cache.
 The workloads:
@@ -33,6 +33,7 @@ import sys
 DEVICES = 2
 EPOCHS_AGAIN = 5  # of a round after the first: some hundred steps
 STEPS_AHEAD = 31
+AIM = 0.08  # of predicted speed-ups
 MEASURED = "--profile run-profile.json --cluster cluster.json"
 VGG = {"kind": "vgg", "widths": [24, 48, 64], "convolutions": 2}
 VIT = {"kind": "vit", "patch": 2, "dim": 48, "heads": 4}
@@ -170,10 +171,9 @@ class Comparison:
         return not wrong
 
     def shrink(self, seeds):
-        """Seeds: how many, or a list of some."""
         self.configure("elastic", self.distillation(), epochs=self.epochs, freeze={"policy": FREEZING}, cache={"kind": "on"})
         print(self.frazil.run("ablate", "--run elastic.json --profile run-profile.json --cluster cluster.json --out elastic --csv elastic.csv --quiet "
-                              f"--arms unfrozen,all,shorter {'--seed-list' if ',' in seeds else '--seeds'} {seeds}"), end="")
+                              f"--arms unfrozen,all,shorter {seeds}"), end="")
 
     def data_parallel(self):
         predicted, measured = 0, 0
@@ -253,18 +253,32 @@ def step_time(answer):
     return sum(phase["measured_time_ns"] for phase in answer["phases"]) / sum(phase["steps"] for phase in answer["phases"])
 
 
+def seeds_flag(text):
+    """The flag of `frazil ablate` that names these seeds."""
+    seeds = text.split(",")
+    if not all(seed.isdecimal() for seed in seeds) or seeds == ["0"]:
+        raise argparse.ArgumentTypeError(f"found {text}, expected a number of seeds or a list of them, as 8 or 11,12,13")
+    return f"--seed-list {text}" if len(seeds) > 1 else f"--seeds {text}"
+
+
 def print_table(rounds, place):
     def middle(number):
         return statistics.median(number(rows) for rows in rounds)
+
+    def speedup(base, name):
+        return [middle(lambda rows: rows[base][side] / rows[name][side]) for side in (0, 1)]
 
     lines = [f"{'method':<14}  step, predicted  measured  predicted / measured  over DP, predicted  measured  over LS, predicted  measured  accuracy"]
     for name, (_, _, *answer) in rounds[0].items():
         ratios = [rows[name][0] / rows[name][1] for rows in rounds]
         ratio = f"{statistics.median(ratios):.3f}" + (f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(rounds) > 1 else "")
-        against = [f"{middle(lambda rows: rows[base][0] / rows[name][0]):>18.2f}  {middle(lambda rows: rows[base][1] / rows[name][1]):>8.2f}" for base in ("DP", "LS")]
+        against = ["{:>18.2f}  {:>8.2f}".format(*speedup(base, name)) for base in ("DP", "LS")]
         told = f"{100 * answer[0]['accuracy']:>6.2f} %" if answer else ""
         step = f"{middle(lambda rows: rows[name][0]) / 1e6:>12.3f} ms  {middle(lambda rows: rows[name][1]) / 1e6:>5.3f} ms"
         lines.append(f"{name:<14}  {step}  {ratio:>20}  {'  '.join(against)}  {told}".rstrip())
+    for base, others in (("DP", list(rounds[0])[1:]), ("LS", list(rounds[0])[2:])):
+        close = [name for name in others for predicted, measured in [speedup(base, name)] if abs(predicted / measured - 1) <= AIM]
+        lines.append(f"{len(close)} of {len(others)} speed-ups over {base} are predicted within {AIM:.0%}")
     text = "\n".join(lines) + "\n"
     print(text, end="")
     place.write_text(text, encoding="utf-8")
@@ -276,7 +290,7 @@ def main():
     parser.add_argument("--workload", choices=WORKLOADS, default="vgg")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--elastic", metavar="SEEDS")
+    parser.add_argument("--elastic", metavar="SEEDS", type=seeds_flag)
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin")
     arguments = parser.parse_args()
     if arguments.rounds < 1:

@@ -4,7 +4,8 @@
 usage: every_plan.py [FOLDER] [--rounds N] [--epochs N] [--programs FOLDER]
 Ten transformer blocks teach five, two to one; with the head that is six blocks, and so six plans: five cuts, and all blocks on both devices, which
 take the micro-batches in turn. In each round every plan trains for some epochs of the digits, so that a slow moment of the machine is one of all.
-A pair of plans counts where all rounds of one took longer than all rounds of the other. Exit code 1: such a pair is predicted in another order.
+A pair of plans counts where all rounds of one took longer than all rounds of the other. Exit code 1: such a pair is predicted in another order, or
+there are fewer than five of them.
 """
 
 import argparse
@@ -17,6 +18,8 @@ from compare import STEPS_AHEAD, VIT, WORKLOADS, Comparison, Frazil, step_time
 
 PAIRS = ({"teacher": f"block{2 * i}", "student": f"block{i}"} for i in range(1, 6))
 WORKLOADS["deep"] = {"teacher": {**VIT, "blocks": 10}, "student": {**VIT, "blocks": 5}, "blocks": [*PAIRS, "head"]}
+
+LEAST_APART = 5  # pairs of the fifteen, for fewer tell no order
 
 
 def write_plans(comparison):
@@ -66,7 +69,9 @@ def main():
     print(f"{len(apart)} of {len(plans) * (len(plans) - 1) // 2} pairs differ by more than the rounds of one plan, {len(wrong)} of them in another order than predicted")
     for slow, fast in wrong:
         print(f"`{slow}` took longer than `{fast}`")
-    return 1 if wrong else 0
+    if len(apart) < LEAST_APART:
+        print(f"fewer than {LEAST_APART} pairs differ enough to tell an order: more --rounds, or a quieter machine")
+    return 1 if wrong or len(apart) < LEAST_APART else 0
 
 
 if __name__ == "__main__":
