@@ -57,6 +57,15 @@ bool LayerTimes::has(LayerId layer, LayerPhase phase, int samples) const {
   return samples_.contains({layer, phase, samples});
 }
 
+std::vector<int> LayerTimes::sizes(LayerId layer) const {
+  std::vector<int> sizes;
+  for (const auto& [key, values] : samples_) {
+    const auto& [own, phase, size] = key;
+    if (own == layer && phase == LayerPhase::kForward) sizes.push_back(size);
+  }
+  return sizes;
+}
+
 Duration LayerTimes::mean(LayerId layer, LayerPhase phase, int samples) const {
   const auto found = samples_.find({layer, phase, samples});
   return found == samples_.end() ? Duration{0} : trimmed(found->second, keep_);

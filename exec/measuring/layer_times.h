@@ -18,6 +18,9 @@ class LayerTimes {
 
   void add(const std::vector<LayerSample>& samples);
   bool has(LayerId layer, LayerPhase phase, int samples) const;
+  // Returns the sizes of micro-batches, or of slices of them, that the layer's forward was measured
+  // at, ascending.
+  std::vector<int> sizes(LayerId layer) const;
   // Returns the trimmed mean, 0 if there is no sample.
   Duration mean(LayerId layer, LayerPhase phase, int samples) const;
   // Returns the sum of the mean forward, loss and backward times of a layer at a micro-batch size.

@@ -82,28 +82,16 @@ class Verifying {
   // Simulates the plan's step with the costs of this half.
   PlanSimulation predict(const Half& half) const {
     ModelProfile profile = run_.structure();
-    const int size = options_.plan.micro_batch_size;
+    const Activity activity = find_activity(profile, options_.plan.mask);
     for (std::size_t l = 0; l < profile.layers.size(); ++l) {
       const LayerId id{l};
-      CostSample cost;
-      cost.micro_batch_size = size;
-      cost.forward = half.times.mean(id, LayerPhase::kForward, size) +
-                     half.times.mean(id, LayerPhase::kLoss, size);
-      cost.forward_frozen = cost.forward;
-      // The plan's own mask decides what a whole backward does, so it needs no split here.
-      cost.backward_weight = half.times.mean(id, LayerPhase::kBackward, size);
-      if (half.times.has(id, LayerPhase::kBackwardInput, size)) {
-        cost.backward_input = half.times.mean(id, LayerPhase::kBackwardInput, size);
-        cost.backward_weight = half.times.mean(id, LayerPhase::kBackwardWeight, size);
+      std::vector<int> sizes = half.times.sizes(id);
+      if (sizes.empty()) sizes = {options_.plan.micro_batch_size};
+      profile.layers[l].costs.clear();
+      for (const int size : sizes) {
+        profile.layers[l].costs.push_back(
+            make_cost(half, id, size, activity.layers[l].weight_gradient));
       }
-      cost.backward_weight_alone = cost.backward_weight;
-      if (cost.backward_input.count() == 0 &&
-          !find_activity(profile, options_.plan.mask).layers[l].weight_gradient) {
-        std::swap(cost.backward_input, cost.backward_weight);
-      }
-      cost.stash = stashes_[l];
-      cost.stash_frozen = stashes_of_frozen_[l];
-      profile.layers[l].costs = {cost};
       profile.layers[l].update = half.times.update(id);
     }
     Cluster cluster = options_.cluster;
@@ -119,6 +107,30 @@ class Verifying {
   const Run& run() const { return run_; }
 
  private:
+  // `size`: of a micro-batch, or of the slice of one that a device of the stage works on.
+  CostSample make_cost(const Half& half, LayerId id, int size, bool has_weight_gradient) const {
+    CostSample cost;
+    cost.micro_batch_size = size;
+    cost.forward = half.times.mean(id, LayerPhase::kForward, size) +
+                   half.times.mean(id, LayerPhase::kLoss, size);
+    cost.forward_frozen = cost.forward;
+    // The plan's own mask decides what a whole backward does, so it needs no split here.
+    cost.backward_weight = half.times.mean(id, LayerPhase::kBackward, size);
+    if (half.times.has(id, LayerPhase::kBackwardInput, size)) {
+      cost.backward_input = half.times.mean(id, LayerPhase::kBackwardInput, size);
+      cost.backward_weight = half.times.mean(id, LayerPhase::kBackwardWeight, size);
+    }
+    cost.backward_weight_alone = cost.backward_weight;
+    if (cost.backward_input.count() == 0 && !has_weight_gradient) {
+      std::swap(cost.backward_input, cost.backward_weight);
+    }
+    const std::int64_t whole = options_.plan.micro_batch_size;
+    const auto share = [&](Bytes stash) { return Bytes{divide_up(stash.count * size, whole)}; };
+    cost.stash = share(stashes_[id.index()]);
+    cost.stash_frozen = share(stashes_of_frozen_[id.index()]);
+    return cost;
+  }
+
   // Measures what each layer keeps of a micro-batch, on the first device, which holds all layers
   // until a plan is in force.
   void weigh_layers() {
@@ -246,7 +258,6 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
   Verifying verifying(options, data);
   verifying.warm_up();
   const std::size_t layers = verifying.run().model().layers.size();
-  const int size = options.plan.micro_batch_size;
   std::vector<BlockRatios> compared{{"step", {}}};
   for (const LayerSpec& layer : verifying.run().model().layers)
     compared.push_back({layer.name, {}});
@@ -282,6 +293,9 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
     series.add_step(measured_steps.back(), predicted_steps.back());
     if (probe) series.add_link(probe->link);
     for (std::size_t l = 0; l < layers; ++l) {
+      const std::vector<int> sizes = measured.times.sizes(LayerId{l});
+      if (sizes.empty()) continue;
+      const int size = sizes.back();
       const Duration before = profiled.times.forward_and_backward(LayerId{l}, size);
       const Duration after = measured.times.forward_and_backward(LayerId{l}, size);
       if (after.count() > 0 && before.count() > 0) {

@@ -169,6 +169,20 @@ TEST(Verify, PricesFrozenLayersByTheirForwardAlone) {
   EXPECT_LT(frozen.predicted_step, all.predicted_step);
 }
 
+// A layer then runs on slices alone, never on a whole micro-batch.
+TEST(Verify, PricesAStageThatSharesSamplesByItsSlices) {
+  VerifyOptions options = tiny_verification();
+  options.plan = make_small_plan(structure_of(options.config),
+                                 {.micro_batches = 4, .cuts = {{}}, .owned = {4}});
+  options.plan.reduction = options.config.reduction = ReductionMode::kFast;
+  Stage& stage = options.plan.pipelines[0].stages[0];
+  stage.devices = {DeviceId{0}, DeviceId{1}};
+  stage.axis = DeviceAxis::kSamples;
+  const Verification verification = verify(options, load_data(options.config));
+  ASSERT_EQ(verification.ratios.size(), kSmallLayers + 1U) << "a row for each layer";
+  for (const VerifiedRatio& row : verification.ratios) EXPECT_GT(row.ratio.low, 0) << row.name;
+}
+
 // A tenfold slower layer stands out on any machine.
 TEST(Verify, SeesAPlantedSlowdown) {
   VerifyOptions options = tiny_verification();
