@@ -2,7 +2,7 @@
 """A network teaches a smaller one the digits, block by block, in each of Pipe-BD's ways: the time of a step, predicted and measured.
 
 compare.py [--workload vgg|vit] [--epochs N] [--rounds N] [--elastic SEEDS] [--programs FOLDER] [FOLDER]: trains the teacher, then profiles and runs every
-method on two devices; results go to FOLDER (default distillation/), the table to stdout and to FOLDER/table.txt. Exit code 0: the methods agree in all bits.
+method on two devices; results go to FOLDER (default distillation-methods/), the table to stdout and to FOLDER/table.txt. Exit code 0: the methods agree in all bits.
 A machine changes its speed, so each method is predicted by a profile that is made right before it. The first round trains for all epochs; with --rounds,
 all methods follow again for a few, and the table tells medians, and the least and the greatest ratio. The methods:
   DP      data parallel: one block after another on all devices, which share the micro-batches; the teacher runs up to that block each time
@@ -256,8 +256,8 @@ def step_time(answer):
 def seeds_flag(text):
     """The flag of `frazil ablate` that names these seeds."""
     seeds = text.split(",")
-    if not all(seed.isdecimal() for seed in seeds) or seeds == ["0"]:
-        raise argparse.ArgumentTypeError(f"found {text}, expected a number of seeds or a list of them, as 8 or 11,12,13")
+    if not all(seed.isdecimal() for seed in seeds) or seeds == ["0"] or len(set(seeds)) < len(seeds):
+        raise argparse.ArgumentTypeError(f"found {text}, expected a number of seeds or a list of different ones, as 8 or 11,12,13")
     return f"--seed-list {text}" if len(seeds) > 1 else f"--seeds {text}"
 
 
@@ -286,15 +286,16 @@ def print_table(rounds, place):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=pathlib.Path("distillation"))
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=pathlib.Path("distillation-methods"))
     parser.add_argument("--workload", choices=WORKLOADS, default="vgg")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--elastic", metavar="SEEDS", type=seeds_flag)
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin")
     arguments = parser.parse_args()
-    if arguments.rounds < 1:
-        parser.error(f"found --rounds {arguments.rounds}, expected 1 or more")
+    for flag, number in (("--rounds", arguments.rounds), ("--epochs", arguments.epochs)):
+        if number < 1:
+            parser.error(f"found {flag} {number}, expected 1 or more")
     if not (arguments.programs / "frazil-train").exists():
         parser.error(f"found no {arguments.programs / 'frazil-train'}, expected what a build leaves")
     arguments.folder.mkdir(parents=True, exist_ok=True)

@@ -44,7 +44,7 @@ def compare_orders(predicted, measured):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=pathlib.Path("distillation"))
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=pathlib.Path("every-plan"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/bin")

@@ -1,5 +1,6 @@
 #include "exec/verbs/check_inputs.h"
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "exec/verbs/verb_inputs.h"
 #include "planner/actions/validate_plan.h"
 #include "planner/freezing/run_shape.h"
+#include "planner/plan/activity.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
@@ -29,6 +31,18 @@ void check_replicas(const TrainOptions& options) {
   if (options.max_replicas == 0 || replicas <= options.max_replicas) return;
   throw InputError(options.plan_file, 0, tell_replicas(replicas) + " of a stage",
                    "at most " + std::to_string(options.max_replicas) + ", as --max-replicas says");
+}
+
+// The last loss of a distillation is a block without parameters, which masks leave active.
+void refuse_idle_mask(const ModelProfile& profile, const FreezeMask& mask,
+                      const std::string& file) {
+  const std::vector<LayerActivity> layers = find_activity(profile, mask).layers;
+  if (std::any_of(layers.begin(), layers.end(),
+                  [](const auto& layer) { return layer.weight_gradient; })) {
+    return;
+  }
+  throw InputError(file, 0, "mask \"" + mask.text() + "\", under which nothing trains",
+                   "one that leaves a block with parameters active");
 }
 
 }  // namespace
@@ -87,6 +101,7 @@ void check_freezing(const TrainOptions& options, const std::string& file) {
   const FreezePolicy& policy = options.config.freeze.policy;
   if (const auto* fixed = std::get_if<StaticFreeze>(&policy)) {
     check(fixed->frozen_layers, "frozen_layers");
+    if (fixed->mask) refuse_idle_mask(options.profile, *fixed->mask, file);
   }
   if (const auto* drawn = std::get_if<RandomFreeze>(&policy)) {
     check(drawn->active_layers, "active_layers");

@@ -91,6 +91,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
          {"wall_time_ns", phase.wall_time.count()},
          {"predicted_samples_per_second", phase.predicted_samples_per_second()},
          {"measured_samples_per_second", phase.measured_samples_per_second()}});
+    if (!phase.in_step.empty()) answer["phases"].back()["in_step"] = phase.in_step;
     if (phase.memory) {
       answer["phases"].back()["memory"] = nlohmann::ordered_json::parse(peaks_json(*phase.memory));
     }
@@ -145,11 +146,17 @@ std::vector<const Plan*> list_plans(const TrainResult& result) {
   return plans;
 }
 
-// Returns what the predictions rest on that was not measured.
+// Returns why devices waited for each other after each step although their plan has steps ahead,
+// and what the predictions rest on that was not measured.
 std::string list_notes(const TrainResult& result, const ModelProfile& profile) {
   const bool extrapolated = std::any_of(result.phases.begin(), result.phases.end(),
                                         [](const TrainPhase& phase) { return phase.extrapolated; });
-  return list_flags(profile, extrapolated);
+  std::string notes;
+  for (const TrainPhase& phase : result.phases) {
+    if (phase.in_step.empty()) continue;
+    notes += "note: from step " + std::to_string(phase.first_step) + " on " + phase.in_step + "\n";
+  }
+  return notes + list_flags(profile, extrapolated);
 }
 
 // Returns the name of the newest checkpoint, or "".

@@ -26,6 +26,16 @@ std::size_t end_of(const ModelSpec& network, const std::string& block) {
   return find_ends(network)[static_cast<std::size_t>(found - network.blocks.begin())];
 }
 
+// Says what the file is for, which its path alone need not.
+void take_weights(const DistillationChoice& choice, ModelSpec& teacher) {
+  try {
+    start_from(TensorFile(choice.teacher_weights), choice.teacher, teacher);
+  } catch (const InputError& error) {
+    throw InputError(error.file(), error.line(), error.found(),
+                     error.expected() + ", as \"teacher_weights\" of the run names it");
+  }
+}
+
 }  // namespace
 
 std::string to_json(const DistillationChoice& choice) {
@@ -68,7 +78,7 @@ Distillation make_parts(const DistillationChoice& choice) {
                      .student = make_network(choice.student),
                      .blocks = {}};
   if (!choice.teacher_weights.empty()) {
-    start_from(TensorFile(choice.teacher_weights), choice.teacher, parts.teacher);
+    take_weights(choice, parts.teacher);
   }
   parts.blocks = find_blocks(choice, parts.teacher, parts.student);
   return parts;

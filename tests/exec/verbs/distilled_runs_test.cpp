@@ -159,10 +159,19 @@ TEST_F(DistilledRuns, SayWhatLiesWhereTheTeachersWeightsShould) {
   Json other = distillation();
   other["teacher_weights"] = "taught";
   write_run("run.json", other);
-  expect_refusal(run, "taught: found a folder, expected a safetensors file");
+  expect_refusal(run,
+                 "taught: found a folder, expected a safetensors file, as \"teacher_weights\" of "
+                 "the run names it");
   other["teacher_weights"] = "absent.safetensors";
   write_run("run.json", other);
   expect_refusal(run, "absent.safetensors: found no such file, expected a safetensors file");
+}
+
+TEST_F(DistilledRuns, RefuseAMaskUnderWhichNothingTrains) {
+  write_run("run.json", distillation(),
+            {{"freeze", {{"policy", {{"kind", "static"}, {"mask", "0001"}}}}}});
+  expect_refusal("--run run.json --profile model.json --cluster cluster.json --out out",
+                 "run.json: found mask \"0001\", under which nothing trains, expected one that");
 }
 
 // The block of the last loss has no parameters, so FreezeOut leaves the one before it to train to
