@@ -27,6 +27,7 @@ CacheAdmission::CacheAdmission(const TrainOptions& options, const RunShape& run,
   run_.steps_per_epoch *= variants;  // steps of a round through all variants
 }
 
+// A plan that fills or reads a cache does so step by step, so its devices do not go ahead.
 Duration CacheAdmission::step_time(const Plan& plan, int depth) const {
   Plan uncached = plan;
   uncached.cache_frozen_prefix = false;
@@ -36,9 +37,9 @@ Duration CacheAdmission::step_time(const Plan& plan, int depth) const {
       depth > 0 && depth == count_frozen_prefix(options_.profile, activity);
   const Setting setting{options_.profile, options_.cluster};
   const StepOptions step{.clip = options_.config.optimizer.clip_norm > 0};
-  const PlanSimulation simulated =
-      simulate_window(simulate_step(uncached, activity, setting, step),
-                      depth > 0 ? 1 : count_window(uncached, setting, step), setting);
+  const PlanSimulation simulated = simulate_window(
+      simulate_step(uncached, activity, setting, step),
+      plan.cache_frozen_prefix ? 1 : count_window(uncached, setting, step), setting);
   return simulated.step_time / batches_of(plan, options_.config);
 }
 

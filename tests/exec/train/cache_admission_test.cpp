@@ -7,9 +7,11 @@
 
 #include <algorithm>
 
+#include "planner/plan/step_window.h"
 #include "planner/prediction/simulate_plan.h"
 #include "profiles/json.h"
 #include "tests/exec/support/tiny_run.h"
+#include "tests/support/distillation_profile.h"
 #include "tests/support/write_freeze_trace.h"
 
 namespace frazil {
@@ -95,6 +97,37 @@ TEST(CacheAdmission, FillsOnBothSidesOfBreakEvenAsTheClosedFormSays) {
     EXPECT_FALSE(
         admission.ask(cached, plain, kEpochSteps, {}, kFeature, {kTinySamples, 0}, 2).fills);
   }
+}
+
+// A cache is filled and read step by step, which devices that go ahead of each other give up.
+TEST(CacheAdmission, ChargesAFillWithTheStepsAheadThatItGivesUp) {
+  TrainOptions options = make_options(3);
+  options.profile = make_distillation_profile({{microseconds(20), microseconds(60)},
+                                               {microseconds(20), microseconds(60)},
+                                               {microseconds(20), microseconds(60)}});
+  options.cluster =
+      make_uniform_cluster(2, Bytes{1 << 30}, {microseconds(5), BytesPerSecond{100'000'000}});
+  Plan plain;
+  plain.model_hash = model_hash(options.profile);
+  plain.batch_size = options.config.batch_size;
+  plain.micro_batch_size = options.config.micro_batch_size;
+  plain.mask = FreezeMask::frozen_prefix(3, BlockId{0});
+  plain.pipelines = {make_pipeline(6, {LayerId{4}}, {DeviceId{0}, DeviceId{1}},
+                                   {MicroBatchId{0}, MicroBatchId{plain.micro_batches() - 1}})};
+  plain.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe};
+  plain.steps_ahead = kDecoupledSteps;
+  Plan cached = plain;
+  cached.cache_frozen_prefix = true;
+  Plan in_step = plain;
+  in_step.steps_ahead = 0;
+  const Setting setting{options.profile, options.cluster};
+  const CacheAdmission admission(
+      options, {.blocks = 3, .steps = 3 * kEpochSteps, .steps_per_epoch = kEpochSteps},
+      kTinySamples);
+  const auto answer = admission.ask(cached, plain, kEpochSteps, {}, kFeature, {kTinySamples, 0});
+  EXPECT_EQ(answer.question.fills, simulate_plan(in_step, setting).makespan);
+  EXPECT_EQ(answer.question.without, answer.uncached);
+  EXPECT_LT(answer.question.without, answer.question.fills);
 }
 
 TEST(CacheAdmission, TellsInTheTraceWhatWasFilledReadAndPredicted) {
