@@ -139,7 +139,8 @@ TEST_F(DistillationFiles, AreRefusedInOneSentence) {
                  "run.json:1: found a teacher without weights at $.teacher, expected "
                  "\"teacher_weights\" beside it, a file that training it has left");
   expect_refused(text_of(kMlp, "", "none.safetensors"),
-                 "none.safetensors: found no such file, expected a safetensors file");
+                 "none.safetensors: found no such file, expected a safetensors file, as "
+                 "\"teacher_weights\" of the run names it");
   expect_refused(text_of(kDeep, ""),
                  "run.json:1: found 4 blocks, where the teacher has 3 at $.student, expected "
                  "equally many, or \"blocks\" that say which belong together");
