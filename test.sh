@@ -48,7 +48,7 @@ end_step() {
 
 print_minutes() {
   end_step
-  printf '\n%s%4d:%02d  in all\n' "$minutes" $((SECONDS / 60)) $((SECONDS % 60))
+  printf '\n%s%4d:%02d  in all; nothing failed\n' "$minutes" $((SECONDS / 60)) $((SECONDS % 60))
 }
 trap 'printf "\ntest.sh: failed at: %s. The lines above say why; mend that and run ./test.sh again.\n" "$step" >&2' ERR
 
