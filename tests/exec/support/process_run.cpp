@@ -71,8 +71,12 @@ void name_again(const std::vector<PeerSockets>& peers, std::vector<Descriptor>& 
   }
 }
 
+// A killed process says nothing more. So all sockets are first shut for what it writes: else it
+// would see one of them end, and tell others of that over the next.
 void shut(const std::vector<Descriptor>& sockets) {
-  for (const Descriptor& socket : sockets) (void)::shutdown(socket.number(), SHUT_RDWR);
+  for (const int direction : {SHUT_WR, SHUT_RDWR}) {
+    for (const Descriptor& socket : sockets) (void)::shutdown(socket.number(), direction);
+  }
 }
 
 }  // namespace
