@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "planner/answers/print_proof.h"
 #include "planner/answers/ranking_counts.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/doubts.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/prediction/process_notes.h"
-#include "planner/schedules/pipeline_group.h"
 
 namespace frazil {
 namespace {
